@@ -1,0 +1,51 @@
+# make demo: evaluate the bundled questions with three simulated models. make test: all checks and tests.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+MODULE := eval_pipeline.definitions
+
+.PHONY: setup demo dev test check docs lock clean
+
+setup: $(READY)
+
+$(READY): requirements.lock pyproject.toml Makefile
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' \
+	  || { echo "Python 3.11, 3.12 or 3.13 is needed: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)"; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) \
+	  || { echo "No virtual environment could be made; on Debian: apt-get install python3-venv"; exit 1; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@# `dagster asset materialize` finds its code without -m through this variable only.
+	@grep -q DAGSTER_MODULE_NAME $(BIN)/activate || echo 'export DAGSTER_MODULE_NAME=$(MODULE)' >> $(BIN)/activate
+	@grep -q DAGSTER_MODULE_NAME $(BIN)/activate.fish || echo 'set -gx DAGSTER_MODULE_NAME $(MODULE)' >> $(BIN)/activate.fish
+	@grep -q DAGSTER_MODULE_NAME $(BIN)/activate.csh || echo 'setenv DAGSTER_MODULE_NAME $(MODULE)' >> $(BIN)/activate.csh
+	@touch $@
+
+demo: $(READY)
+	@$(BIN)/evals run
+	@$(BIN)/evals leaderboard
+
+dev: $(READY)
+	DAGSTER_MODULE_NAME=$(MODULE) $(BIN)/dagster dev
+
+check: $(READY)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+test: check
+	$(BIN)/pytest -n 2 --dist loadfile
+
+docs: $(READY)
+	$(BIN)/evals schema > docs/schema.md
+
+# Renews the lock; hashes only, so that it installs from whatever index the machine uses.
+lock: $(READY)
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes --no-strip-extras \
+	  --no-emit-index-url --no-header --upgrade --output-file requirements.lock
+
+clean:
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache

@@ -1,0 +1,235 @@
+"""Which models exist, as the gateways list them, and which of them we run."""
+
+import asyncio
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+
+import aiohttp
+import httpx
+
+from eval_pipeline.providers.model_lists import (
+    CatalogError,
+    ModelList,
+    Redact,
+    parse_model_list,
+    shown,
+    static_models,
+)
+from eval_pipeline.records import Model
+from eval_pipeline.settings import Gateway, Selection, Settings
+
+ClientFor = Callable[[Gateway], AbstractAsyncContextManager[httpx.AsyncClient]]
+"""Opens a client whose base address and key are already those of the gateway."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How long a gateway may take to list its models, and how large the list may be."""
+
+    seconds: float = 30
+    size: int = 64 * 2**20
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """Every model that can be asked, sorted by id; `failed` says why a gateway's are missing."""
+
+    models: tuple[Model, ...]
+    warnings: tuple[str, ...]
+    failed: dict[str, str]
+
+
+class Selected(NamedTuple):
+    """The models to run, and which patterns meant nothing."""
+
+    models: tuple[Model, ...]
+    warnings: tuple[str, ...]
+
+
+async def fetch(
+    settings: Settings, client_for: ClientFor, *, redact: Redact, limits: Limits | None = None
+) -> Catalog:
+    """Asks all gateways at once; one that fails is left out with a warning, unless all do."""
+    asked = _Asked(client_for, redact, limits or Limits())
+    answers = await asyncio.gather(*map(asked.models_or_reason, settings.gateways))
+    names = (gateway.name for gateway in settings.gateways)
+    failed = {
+        name: answer for name, answer in zip(names, answers, strict=True) if isinstance(answer, str)
+    }
+    if len(failed) == len(answers):
+        raise CatalogError(f"No gateway listed its models: {' '.join(failed.values())}")
+    lists = [answer for answer in answers if isinstance(answer, ModelList)]
+    models, repeated = _without_repeats((model for each in lists for model in each.models), redact)
+    warnings = [warning for each in lists for warning in each.warnings]
+    return Catalog(
+        models=tuple(_overridden(model, settings) for model in sorted(models, key=_id)),
+        warnings=(*failed.values(), *warnings, *repeated),
+        failed=failed,
+    )
+
+
+def select(models: Sequence[Model], selection: Selection, *, text_only: bool) -> Selected:
+    """Takes what the patterns name, or everything if there are none, less what they exclude."""
+    wanted = _named(models, selection.models, _MODEL_WAYS)
+    unwanted = _named(models, selection.exclude_models, _MODEL_WAYS)
+    unserved = _named(models, selection.exclude_providers, _PROVIDER_WAYS)
+    taken = wanted.ids if selection.models else {model.id for model in models}
+    taken = taken - unwanted.ids - unserved.ids
+    return Selected(
+        tuple(m for m in models if m.id in taken and (m.reads_text or not text_only)),
+        (
+            *_model_warnings(models, (*wanted.unknown, *unwanted.unknown)),
+            *_provider_warnings(models, unserved.unknown),
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """How gateways are asked for their lists."""
+
+    client_for: ClientFor
+    redact: Redact
+    limits: Limits
+
+    async def models_or_reason(self, gateway: Gateway) -> ModelList | str:
+        if gateway.models:
+            return ModelList(static_models(gateway), ())
+        try:
+            return parse_model_list(gateway, await self._payload(gateway), redact=self.redact)
+        except CatalogError as error:
+            return str(error)
+
+    async def _payload(self, gateway: Gateway) -> object:
+        status, body = await self._answer(gateway)
+        if status != httpx.codes.OK:
+            said = shown(_readable(body), self.redact, limit=200) or "it gave no reason"
+            raise CatalogError(f"Gateway '{gateway.name}' answered with status {status} ({said}).")
+        try:
+            return json.loads(body)
+        except (ValueError, RecursionError):
+            raise CatalogError(f"Gateway '{gateway.name}' did not answer with JSON.") from None
+
+    async def _answer(self, gateway: Gateway) -> tuple[int, bytes]:
+        try:
+            async with self.client_for(gateway) as client, asyncio.timeout(self.limits.seconds):
+                return await self._download(gateway, client)
+        except TimeoutError:
+            late = f"did not list its models within {self.limits.seconds:g} s"
+            raise CatalogError(f"Gateway '{gateway.name}' {late}.") from None
+        # httpx-aiohttp lets aiohttp's own errors through where a server does not speak HTTP.
+        except (httpx.HTTPError, aiohttp.ClientError) as error:
+            reason = shown(str(error), self.redact, limit=200) or type(error).__name__
+            raise CatalogError(f"Gateway '{gateway.name}' could not be asked ({reason}).") from None
+
+    async def _download(self, gateway: Gateway, client: httpx.AsyncClient) -> tuple[int, bytes]:
+        body = bytearray()
+        address = gateway.list_address or "models"
+        # The client's own time limit is meant for answers of models; ours is around this call.
+        async with client.stream("GET", address, timeout=None) as response:
+            async for chunk in response.aiter_bytes():
+                body += chunk
+                if len(body) > self.limits.size:
+                    large = f"answered with more than {self.limits.size} bytes"
+                    raise CatalogError(f"Gateway '{gateway.name}' {large}.")
+        return response.status_code, bytes(body)
+
+
+def _readable(body: bytes) -> str:
+    """Without the escapes of JSON, behind which a secret would not be recognized."""
+    try:
+        return json.dumps(json.loads(body), ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return body.decode("utf-8", "replace")
+
+
+def _without_repeats(models: Iterable[Model], redact: Redact) -> ModelList:
+    first: dict[str, Model] = {}
+    warnings = []
+    for model in models:
+        kept = first.setdefault(model.id, model)
+        if kept is not model:
+            repeated = f"model '{shown(model.id, redact)}' is left out"
+            known = f"it is already listed by gateway '{kept.gateway}'"
+            warnings.append(f"Gateway '{model.gateway}': {repeated}: {known}.")
+    return ModelList(tuple(first.values()), tuple(warnings))
+
+
+def _overridden(model: Model, settings: Settings) -> Model:
+    """What is set for the very id wins over what is set for all its providers."""
+    for key in (_unpinned(model), model.id):
+        if known := settings.overrides.get(key):
+            model = model.model_copy(update=known.model_dump(exclude_none=True))
+    return model
+
+
+def _id(model: Model) -> str:
+    return model.id
+
+
+def _unpinned(model: Model) -> str:
+    return f"{model.vendor}/{model.name}"
+
+
+def _fits(text: str, wanted: str) -> bool:
+    """As a glob if it has * or ?, else as a part; brackets mean themselves."""
+    if "*" in wanted or "?" in wanted:
+        return fnmatchcase(text.casefold(), wanted.replace("[", "[[]"))
+    return wanted != "" and wanted in text.casefold()
+
+
+_Way = Callable[[Model, str], bool]
+_MODEL_WAYS: tuple[_Way, ...] = (
+    lambda model, wanted: model.id.casefold() == wanted,
+    lambda model, wanted: _unpinned(model).casefold() == wanted,
+    lambda model, wanted: model.vendor.casefold() == wanted,
+    lambda model, wanted: model.name.casefold() == wanted,
+    lambda model, wanted: _fits(model.id, wanted) or _fits(_unpinned(model), wanted),
+)
+_PROVIDER_WAYS: tuple[_Way, ...] = (
+    lambda model, wanted: (model.provider or "").casefold() == wanted != "",
+    lambda model, wanted: model.provider is not None and _fits(model.provider, wanted),
+)
+
+
+class _Named(NamedTuple):
+    ids: set[str]
+    unknown: tuple[str, ...]
+
+
+def _named(models: Sequence[Model], patterns: Iterable[str], ways: Iterable[_Way]) -> _Named:
+    matches = {pattern: _matching(models, pattern.strip().casefold(), ways) for pattern in patterns}
+    unknown = tuple(pattern for pattern, ids in matches.items() if not ids)
+    return _Named(set().union(*matches.values()), unknown)
+
+
+def _matching(models: Sequence[Model], wanted: str, ways: Iterable[_Way]) -> set[str]:
+    """The first way in which the pattern matches anything is the one that was meant."""
+    found = ({model.id for model in models if way(model, wanted)} for way in ways)
+    return next(filter(None, found), set())
+
+
+def _model_warnings(models: Sequence[Model], patterns: Iterable[str]) -> Iterator[str]:
+    spellings = {
+        text.casefold(): model.id
+        for model in models
+        for text in (model.name, _unpinned(model), model.id)
+    }
+    return (_unknown("model", pattern, spellings) for pattern in patterns)
+
+
+def _provider_warnings(models: Sequence[Model], patterns: Iterable[str]) -> Iterator[str]:
+    spellings = {model.provider.casefold(): model.provider for model in models if model.provider}
+    return (_unknown("provider", pattern, spellings) for pattern in patterns)
+
+
+def _unknown(noun: str, pattern: str, spellings: Mapping[str, str]) -> str:
+    # Three spellings may belong to one model, so three models may take nine.
+    close = get_close_matches(pattern.strip().casefold(), spellings, n=9)
+    ids = list(dict.fromkeys(spellings[text] for text in close))[:3]
+    return f"No {noun} matches '{pattern}'" + (f"; closest: {', '.join(ids)}." if ids else ".")

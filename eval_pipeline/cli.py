@@ -1,0 +1,87 @@
+"""The `evals` command: argument parsing; each command is a few lines over what Dagster uses."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from eval_pipeline.benchmark import load_benchmark
+from eval_pipeline.exam.dataset import DatasetError
+from eval_pipeline.journal import Journal, JournalError
+from eval_pipeline.providers.model_lists import CatalogError
+from eval_pipeline.reporting import leaderboard_table, schema_page
+from eval_pipeline.runs import RunError
+from eval_pipeline.settings import Settings, SettingsError
+from eval_pipeline.warehouse import Warehouse, WarehouseError, query
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+console = Console()
+UNDERSTOOD = (SettingsError, DatasetError, CatalogError, JournalError, RunError, WarehouseError)
+
+
+def main() -> None:
+    """Runs the command; what a user can mend is said in a sentence, not in a stack trace."""
+    try:
+        app()
+    except UNDERSTOOD as error:
+        typer.echo(str(error), err=True)
+        sys.exit(2)
+
+
+@app.command()
+def run() -> None:
+    """Evaluate every selected model: ask what is missing, judge, compute, in Dagster's history."""
+    from eval_pipeline.defs.launch import evaluate  # noqa: PLC0415  (Dagster takes seconds to load)
+
+    if not evaluate(Settings.from_env()):
+        sys.exit(1)
+
+
+@app.command()
+def leaderboard() -> None:
+    """Print the leaderboard, and which runs are not on it."""
+    with _warehouse().reading() as db:
+        console.print(
+            leaderboard_table(query(db, "summaries/leaderboard").df()),
+        )
+        for line in query(db, "summaries/left_out").fetchall():
+            console.print("Not on it: {} ({}, run {}): {}".format(*line))
+
+
+@app.command()
+def rebuild() -> None:
+    """Build the DuckDB file anew from the journal; no model is asked anything."""
+    warehouse = _warehouse()
+    warehouse.publish(force=True)
+    console.print(f"{warehouse.path} is built from {warehouse.journal.root}.")
+
+
+@app.command()
+def schema() -> None:
+    """Print the description of every table and column, as in docs/schema.md."""
+    typer.echo(schema_page(), nl=False)
+
+
+@app.command()
+def demo_server(
+    port: Annotated[int, typer.Option(help="Port to listen on; 0 takes any free one.")] = 8377,
+    faults: Annotated[
+        Path | None, typer.Option(help='A JSON file of faults to make, such as {"latency_s": 0.2}.')
+    ] = None,
+) -> None:
+    """Serve the SIMULATED models on loopback until interrupted, well behaved or not."""
+    from eval_pipeline.providers.demo.faults import Faults  # noqa: PLC0415
+    from eval_pipeline.providers.demo.server import serve  # noqa: PLC0415
+
+    serve(
+        tuple(load_benchmark(Settings.from_env()).items.values()),
+        faults=Faults.model_validate_json(faults.read_text()) if faults else Faults(),
+        port=port,
+    )
+
+
+def _warehouse() -> Warehouse:
+    settings = Settings.from_env()
+    return Warehouse(settings.database, Journal(settings.journal))

@@ -1,0 +1,94 @@
+"""What can be set for one launch, in the UI's launchpad or on the command line."""
+
+from typing import Any
+
+import dagster as dg
+from pydantic import Field
+
+from eval_pipeline.runs import Mode
+from eval_pipeline.settings import Settings
+from eval_pipeline.stages.predict import Launch
+
+
+class LaunchConfig(dg.Config):
+    """What both stages have in common; a field left empty keeps its value from the settings."""
+
+    run_id: str | None = Field(
+        default=None, description="The run to continue (the first characters are enough)."
+    )
+    budget_usd: float | None = Field(
+        default=None, description="Stop asking when this launch has spent so much."
+    )
+    num_workers: int | None = Field(default=None, description="Requests at a time.")
+
+
+class PredictionsConfig(LaunchConfig):
+    """How models are asked in this launch."""
+
+    mode: Mode = Field(
+        default=Mode.AUTO,
+        description="AUTO continues the latest run if something is missing or failed in it, else "
+        "opens a new one; RESUME asks what is missing; FIX also what failed; FRESH starts anew.",
+    )
+    experiment: str | None = Field(
+        default=None, description="A named variation of how models are asked."
+    )
+    text_only: bool | None = Field(default=None, description="Leave out questions with an image.")
+    max_samples: int | None = Field(default=None, description="Only the first so many per suite.")
+    categories: list[str] | None = Field(default=None, description="Only these categories.")
+    test_filter: str | None = Field(
+        default=None, description="A regular expression that suite/category/id must match."
+    )
+    max_concurrent_models: int | None = Field(default=None, description="Models at a time.")
+
+    def launch(self, dagster_run_id: str) -> Launch:
+        return Launch(dagster_run_id, self.mode, self.run_id)
+
+    def apply(self, settings: Settings) -> Settings:
+        """The settings with what this launch says instead."""
+        return settings.overridden(
+            _given(experiment=self.experiment)
+            | {
+                "plan": _given(
+                    text_only=self.text_only,
+                    max_samples=self.max_samples,
+                    categories=self.categories,
+                    test_filter=self.test_filter,
+                ),
+                "concurrency": _given(
+                    num_workers=self.num_workers, max_concurrent_models=self.max_concurrent_models
+                ),
+                "budget": _given(usd_per_run=self.budget_usd),
+            }
+        )
+
+
+class JudgedConfig(LaunchConfig):
+    """How answers are judged in this launch."""
+
+    mode: Mode = Field(
+        default=Mode.AUTO,
+        description="AUTO and FIX judge whatever has no score; RESUME only what no judge has seen; "
+        "FRESH judges everything again.",
+    )
+    judge: str | None = Field(
+        default=None,
+        description="Another judge than in the settings: judges what this judge has not scored, "
+        "earlier verdicts stay.",
+    )
+
+    def launch(self, dagster_run_id: str) -> Launch:
+        return Launch(dagster_run_id, self.mode, self.run_id)
+
+    def apply(self, settings: Settings) -> Settings:
+        """The settings with what this launch says instead."""
+        return settings.overridden(
+            {
+                "judge": _given(model=self.judge, num_workers=self.num_workers),
+                "budget": _given(usd_per_run=self.budget_usd),
+            }
+        )
+
+
+def _given(**values: Any) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}

@@ -1,0 +1,47 @@
+"""Configuration in, domain objects out."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import duckdb
+from dagster_duckdb import DuckDBResource
+from pydantic import Field
+
+from eval_pipeline.journal import Journal
+from eval_pipeline.settings import Settings
+from eval_pipeline.warehouse import Warehouse
+
+
+class WarehouseResource(DuckDBResource):
+    """The results. A DuckDBResource for one's own assets too, but read-only and never blocked."""
+
+    journal_folder: str = Field(description="Where finished work is kept: the source of truth.")
+
+    @property
+    def journal(self) -> Journal:
+        return Journal(Path(self.journal_folder))
+
+    @property
+    def _warehouse(self) -> Warehouse:
+        return Warehouse(Path(self.database), self.journal)
+
+    def publish(self) -> None:
+        """Brings the DuckDB file up to date with the journal."""
+        self._warehouse.publish()
+
+    @contextmanager
+    def get_connection(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A short read-only connection to the published file."""
+        with self._warehouse.reading() as connection:
+            yield connection
+
+
+def build_resources(settings: Settings) -> dict[str, object]:
+    """Everything the assets are given."""
+    return {
+        "settings": settings,
+        "warehouse": WarehouseResource(
+            database=str(settings.database), journal_folder=str(settings.journal)
+        ),
+    }

@@ -1,0 +1,217 @@
+"""Raw rows -> ExamQuestion: all of them, or an error that names each wrong row and the reason."""
+
+import base64
+import binascii
+import math
+import re
+import struct
+import zlib
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from io import BytesIO
+
+from PIL import Image
+
+from eval_pipeline.exam.files import COLUMNS, BadRow, DatasetError, Row, Source, read_rows
+from eval_pipeline.exam.hub import download
+from eval_pipeline.records import ExamQuestion
+from eval_pipeline.settings import Settings, Suite
+
+__all__ = ["DatasetError", "load_questions"]
+
+ANSWER_TYPES = ("exactMatch", "multipleChoice")
+MAX_ID_LENGTH = 200
+MAX_IMAGE_BYTES = 20 * 1024 * 1024
+MAX_IMAGE_PIXELS = 50_000_000
+
+_SHOWN_PROBLEMS = 5
+_SHOWN_CHARACTERS = 60
+_IMAGE_HEADER = re.compile(r"data:image/([a-z]+)(?:;[^;,]*)*;base64", re.IGNORECASE)
+_FORMATS = {"png": "PNG", "jpeg": "JPEG", "jpg": "JPEG", "gif": "GIF", "webp": "WEBP"}
+# What Pillow's decoders are known to raise on bytes that are not what they claim to be.
+_DECODING_ERRORS = (
+    OSError,
+    SyntaxError,
+    ValueError,
+    TypeError,
+    LookupError,
+    ArithmeticError,
+    EOFError,
+    MemoryError,
+    struct.error,
+    zlib.error,
+)
+
+
+def load_questions(suite: Suite, settings: Settings) -> tuple[ExamQuestion, ...]:
+    """Every question of a suite, in the order of its rows."""
+    questions: list[ExamQuestion] = []
+    problems: list[str] = []
+    places: dict[str, str] = {}
+    sources = _sources(suite, settings)
+    for source in sources:
+        for row in read_rows(source):
+            fields, reasons = _read(row)
+            _note_duplicate(fields, reasons, places, f"{source.shown} row {row.number}")
+            problems += [f"{_place(source, row)}: {reason}." for reason in reasons]
+            if not problems:
+                questions.append(ExamQuestion.model_validate({"suite": suite.name, **fields}))
+    if problems:
+        raise DatasetError(_summary(problems))
+    if not questions:
+        raise DatasetError(f"{sources[0].shown}: the data set has no rows.")
+    return tuple(questions)
+
+
+def _sources(suite: Suite, settings: Settings) -> list[Source]:
+    setting = f"suites.{suite.name}"
+    if suite.path is not None:
+        return [Source(settings.path(suite.path), str(suite.path), f"{setting}.path")]
+    if suite.hub is None:
+        raise DatasetError(f"{setting}: there must be either `path` or `hub`.")
+    token = settings.key("HF_TOKEN")
+    paths = download(
+        suite.hub,
+        token=token.get_secret_value() if token else None,
+        endpoint=settings.hub_endpoint,
+        cache=settings.data / "hub",
+    )
+    return [Source(path, f"{suite.hub.repository} {path.name}", f"{setting}.hub") for path in paths]
+
+
+def _read(row: Row | BadRow) -> tuple[dict[str, str | None], list[str]]:
+    fields: dict[str, str | None] = {}
+    reasons: list[str] = []
+    if isinstance(row, BadRow):
+        return fields, [row.reason]
+    for name in COLUMNS:
+        try:
+            fields[name] = _CHECKS[name](_text(row.values.get(name)))
+        except ValueError as error:
+            reasons.append(f"{name} {error}")
+    return fields, reasons
+
+
+def _note_duplicate(
+    fields: Mapping[str, str | None], reasons: list[str], places: dict[str, str], place: str
+) -> None:
+    if (item_id := fields.get("id")) is None:
+        return
+    if item_id in places:
+        reasons.append(f"id is the same as in {places[item_id]}")
+    places.setdefault(item_id, place)
+
+
+def _place(source: Source, row: Row | BadRow) -> str:
+    item_id = row.values.get("id") if isinstance(row, Row) else None
+    named = f" (id {_shown(str(item_id))})" if item_id not in (None, "") else ""
+    return f"{source.shown}: row {row.number}{named}"
+
+
+def _summary(problems: list[str]) -> str:
+    lines = problems[:_SHOWN_PROBLEMS]
+    if more := len(problems) - len(lines):
+        lines.append(f"There {'is 1 more problem' if more == 1 else f'are {more} more problems'}.")
+    return "\n".join(lines)
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "…")
+
+
+def _text(value: object) -> str:
+    """A cell as text; nothing (null, NaN, no such column) is the empty string."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    if isinstance(value, bool) or not isinstance(value, str | int | float | Decimal):
+        raise ValueError("must be text or a number")
+    text = str(value)
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise ValueError("has half a surrogate pair, which is not valid Unicode") from None
+    return text
+
+
+def _required(text: str) -> str:
+    if not text.strip():
+        raise ValueError("is missing or blank")
+    return text
+
+
+def _item_id(text: str) -> str:
+    _required(text)
+    if len(text) > MAX_ID_LENGTH:
+        raise ValueError(f"must have at most {MAX_ID_LENGTH} characters, it has {len(text)}")
+    if re.search(r"[\x00-\x1f\x7f-\x9f]", text):
+        raise ValueError("must have no control characters")
+    return text
+
+
+def _answer_type(text: str) -> str:
+    if _required(text) not in ANSWER_TYPES:
+        raise ValueError(f"must be {' or '.join(ANSWER_TYPES)}, not {_shown(text)}")
+    return text
+
+
+def _optional(text: str) -> str:
+    return text
+
+
+def _image(text: str) -> str | None:
+    if not text.strip():
+        return None
+    header, _, data = text.partition(",")
+    match = _IMAGE_HEADER.fullmatch(header)
+    declared = _FORMATS.get(match[1].lower()) if match else None
+    if declared is None:
+        raise ValueError(
+            "must be a base64 data URI of type image/png, image/jpeg, image/gif or image/webp; "
+            f"only data URIs are allowed, no addresses or file paths, not {_shown(text)}"
+        )
+    _check_image(_decoded(data), declared)
+    return text
+
+
+def _decoded(data: str) -> bytes:
+    # Judged by the length of the text, so that a huge one is never decoded.
+    if len(data) // 4 * 3 > MAX_IMAGE_BYTES + 2:
+        raise ValueError(f"must have at most {MAX_IMAGE_BYTES // 1024**2} MiB")
+    try:
+        content = base64.b64decode(data, validate=True)
+    except (binascii.Error, ValueError):
+        raise ValueError("has broken base64") from None
+    if len(content) > MAX_IMAGE_BYTES:
+        raise ValueError(f"must have at most {MAX_IMAGE_BYTES // 1024**2} MiB")
+    return content
+
+
+def _check_image(content: bytes, declared: str) -> None:
+    too_large = f"must have at most {MAX_IMAGE_PIXELS // 1_000_000} million pixels"
+    try:
+        with Image.open(BytesIO(content), formats=sorted(set(_FORMATS.values()))) as image:
+            # A camera's JPEG with a second picture inside is called MPO by Pillow.
+            real = "JPEG" if image.format == "MPO" else image.format
+            width, height = image.size
+            if width * height <= MAX_IMAGE_PIXELS and real == declared:
+                image.load()
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning):
+        raise ValueError(too_large) from None
+    except _DECODING_ERRORS:
+        raise ValueError(f"can not be decoded as {declared}") from None
+    if width * height > MAX_IMAGE_PIXELS:
+        raise ValueError(too_large)
+    if real != declared:
+        raise ValueError(f"is declared as {declared} but is {real}")
+
+
+_CHECKS: Mapping[str, Callable[[str], str | None]] = {
+    "id": _item_id,
+    "question": _required,
+    "answer": _required,
+    "answer_type": _answer_type,
+    "category": _required,
+    "image": _image,
+    "rationale": _optional,
+    "raw_subject": _optional,
+}

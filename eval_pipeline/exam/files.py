@@ -1,0 +1,196 @@
+"""A JSONL, CSV or Parquet file -> raw rows, numbered as a person counts them."""
+
+import csv
+import glob
+import json
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+import duckdb
+
+REQUIRED = ("id", "question", "answer", "answer_type", "category")
+OPTIONAL = ("image", "rationale", "raw_subject")
+COLUMNS = REQUIRED + OPTIONAL
+
+_BOM = b"\xef\xbb\xbf"
+_CSV_FIELD_LIMIT = 256 * 1024 * 1024
+_PARQUET_SLICE_BYTES = 32 * 1024 * 1024
+_PARQUET_SLICE_ROWS = 10_000
+
+
+class DatasetError(Exception):
+    """A data set that can not be loaded: one sentence per problem, each on a line of its own."""
+
+
+class Source(NamedTuple):
+    """A file to read, as messages show it, and the setting that names it."""
+
+    path: Path
+    shown: str
+    setting: str
+
+
+class Row(NamedTuple):
+    """One raw row; `number` starts at 1 and is the line number in a JSONL file."""
+
+    number: int
+    values: Mapping[str, object]
+
+
+class BadRow(NamedTuple):
+    """A row that is there but can not be read, and why."""
+
+    number: int
+    reason: str
+
+
+Rows = Iterator[Row | BadRow]
+
+
+def read_rows(source: Source) -> Rows:
+    """The rows of a file in their order; raises DatasetError if the file as a whole is unusable."""
+    reader = _READERS.get(source.path.suffix.lower())
+    if reader is None:
+        raise DatasetError(
+            f"{source.shown}: the file must end in .jsonl, .ndjson, .csv or .parquet "
+            f"({source.setting})."
+        )
+    try:
+        yield from reader(source)
+    except (FileNotFoundError, NotADirectoryError):
+        raise DatasetError(
+            f"{source.shown}: there is no such file; correct {source.setting}."
+        ) from None
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise DatasetError(
+            f"{source.shown}: the file can not be read ({reason}); check {source.setting}."
+        ) from None
+
+
+def _read_jsonl(source: Source) -> Rows:
+    with source.path.open("rb") as file:
+        _skip_bom(file)
+        for number, line in enumerate(file, start=1):
+            if line.strip():
+                yield _json_row(number, line)
+
+
+def _skip_bom(file: BinaryIO) -> None:
+    if file.read(len(_BOM)) != _BOM:
+        file.seek(0)
+
+
+def _json_row(number: int, line: bytes) -> Row | BadRow:
+    try:
+        # Numbers stay the text they were written as: 1.50 is not 1.5 to an exact match.
+        values = json.loads(
+            line.rstrip(b"\r\n").decode("utf-8"),
+            parse_int=str,
+            parse_float=str,
+            parse_constant=_constant,
+        )
+    except UnicodeDecodeError:
+        return BadRow(number, f"line {number} is not valid UTF-8")
+    except json.JSONDecodeError as error:
+        return BadRow(
+            number, f"line {number} is not valid JSON ({error.msg}, column {error.colno})"
+        )
+    except RecursionError:
+        return BadRow(number, f"line {number} is nested too deeply")
+    if not isinstance(values, dict):
+        return BadRow(number, f"line {number} is not a JSON object")
+    return Row(number, values)
+
+
+def _constant(name: str) -> str | None:
+    return None if name == "NaN" else name
+
+
+def _read_csv(source: Source) -> Rows:
+    # The limit belongs to the whole process, so it is only ever raised.
+    csv.field_size_limit(max(csv.field_size_limit(), _CSV_FIELD_LIMIT))
+    number = 0
+    try:
+        with source.path.open(encoding="utf-8-sig", newline="") as file:
+            cells = csv.reader(file, strict=True)
+            header = next(cells, [])
+            _check_columns(source, header)
+            for number, row in enumerate(filter(None, cells), start=1):
+                yield _csv_row(number, header, row)
+    except UnicodeDecodeError:
+        raise DatasetError(
+            f"{source.shown}: the file is not valid UTF-8 after row {number}; save it as UTF-8."
+        ) from None
+    except csv.Error as error:
+        raise DatasetError(
+            f"{source.shown}: the file can not be parsed as CSV after row {number} ({error})."
+        ) from None
+
+
+def _csv_row(number: int, header: list[str], cells: list[str]) -> Row | BadRow:
+    if len(cells) != len(header):
+        return BadRow(number, f"it has {len(cells)} cells where the header has {len(header)}")
+    return Row(number, dict(zip(header, cells, strict=True)))
+
+
+def _read_parquet(source: Source) -> Rows:
+    # Opened first so that a missing file is told like any other.
+    with source.path.open("rb"):
+        pass
+    options: dict[str, str | bool | int | float | list[str]] = {
+        "threads": "1",
+        "autoinstall_known_extensions": "false",
+        "autoload_known_extensions": "false",
+    }
+    try:
+        with duckdb.connect(":memory:", config=options) as connection:
+            yield from _parquet_rows(source, connection)
+    except duckdb.Error as error:
+        reason = str(error).splitlines()[0].replace(str(source.path), source.shown)
+        raise DatasetError(
+            f"{source.shown}: the file can not be parsed as Parquet ({reason})."
+        ) from None
+
+
+def _parquet_rows(source: Source, connection: duckdb.DuckDBPyConnection) -> Rows:
+    pattern = glob.escape(str(source.path))
+    described = connection.execute("describe select * from read_parquet(?)", [pattern]).fetchall()
+    present = [str(name) for name, *_ in described]
+    _check_columns(source, present)
+    columns = [name for name in COLUMNS if name in present]
+    counted = connection.execute("select count(*) from read_parquet(?)", [pattern]).fetchone()
+    total = int(counted[0]) if counted else 0
+    step = _slice_rows(source.path.stat().st_size, total)
+    # One query would hold up to 2048 rows, images included, beside the rows that are kept.
+    query = (
+        f"select {', '.join(columns)} "
+        "from (select * from read_parquet(?, file_row_number = true)) "
+        "where file_row_number >= ? and file_row_number < ? order by file_row_number"
+    )
+    for start in range(0, total, step):
+        rows = connection.execute(query, [pattern, start, start + step]).fetchall()
+        for number, row in enumerate(rows, start=start + 1):
+            yield Row(number, dict(zip(columns, row, strict=True)))
+
+
+def _slice_rows(size: int, total: int) -> int:
+    bytes_per_row = max(1, size // max(1, total))
+    return max(1, min(_PARQUET_SLICE_ROWS, _PARQUET_SLICE_BYTES // bytes_per_row))
+
+
+def _check_columns(source: Source, present: list[str]) -> None:
+    missing = [name for name in REQUIRED if name not in present]
+    if missing and present:
+        raise DatasetError(f"{source.shown}: the file lacks the column(s) {', '.join(missing)}.")
+    if twice := [name for name in COLUMNS if present.count(name) > 1]:
+        raise DatasetError(f"{source.shown}: the column {twice[0]} is there more than once.")
+
+
+_READERS: Mapping[str, Callable[[Source], Rows]] = {
+    ".jsonl": _read_jsonl,
+    ".ndjson": _read_jsonl,
+    ".csv": _read_csv,
+    ".parquet": _read_parquet,
+}

@@ -1,0 +1,300 @@
+"""What gateways answer when asked for their models, read into Model records."""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from typing import Annotated, NamedTuple
+
+from pydantic import (
+    AliasChoices,
+    AliasPath,
+    BaseModel,
+    BeforeValidator,
+    Field,
+    TypeAdapter,
+    ValidationError,
+)
+
+from eval_pipeline.records import Model, ModelId, Prices
+from eval_pipeline.settings import Gateway, StaticModel
+
+Redact = Callable[[str], str]
+
+# ZenMux states US dollars per million tokens; records.Prices are per token.
+_ZENMUX_TOKENS = 1_000_000
+# Far above any real price, and low enough that no sum of costs becomes infinite.
+_HIGHEST_PRICE = 1_000
+_DATETIME = TypeAdapter(datetime)
+_REASONS = {
+    "model_type": "must be an object",
+    "string_pattern_mismatch": "lacks a part or has characters that are not allowed",
+}
+
+
+class CatalogError(Exception):
+    """Why there is no list of models, in one sentence."""
+
+
+class ModelList(NamedTuple):
+    """The models of a list that could be read, and what was wrong with the rest."""
+
+    models: tuple[Model, ...]
+    warnings: tuple[str, ...]
+
+
+def shown(text: str, redact: Redact, *, limit: int = 80) -> str:
+    """A server's text as one short printable line, redacted before it is cut."""
+    line = redact("".join(filter(str.isprintable, " ".join(text.split()))))
+    return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def parse_model_list(gateway: Gateway, payload: object, *, redact: Redact = str) -> ModelList:
+    """Reads every entry on its own: one that can not be read is lost alone, with a warning."""
+    source, read = _Source(gateway, redact), _reader(gateway)
+    entries = enumerate(_entries(gateway, payload), start=1)
+    found = [
+        result
+        for number, raw in entries
+        for result in source.read_alone(source.label(raw, number), read, raw)
+    ]
+    return ModelList(
+        tuple(result for result in found if isinstance(result, Model)),
+        tuple(result for result in found if isinstance(result, str)),
+    )
+
+
+def static_models(gateway: Gateway) -> tuple[Model, ...]:
+    """The models that the settings list themselves."""
+    return tuple(_static_model(gateway, model) for model in gateway.models)
+
+
+def _static_model(gateway: Gateway, model: StaticModel) -> Model:
+    vendor, _, name = model.id.partition("/")
+    provider = model.provider
+    if gateway.kind == "zenmux":
+        provider = provider or name.partition(":")[2] or None
+        name = name.removesuffix(f":{provider}")
+    placed = {"gateway": gateway.name, "vendor": vendor, "name": name, "provider": provider}
+    assumed = {"request_name": model.id, "display_name": model.id}
+    stated = model.model_dump(exclude_none=True, exclude={"provider"})
+    return Model.model_validate(assumed | stated | placed | {"simulated": gateway.kind == "demo"})
+
+
+# The models of an entry, and warnings about it.
+_Found = Iterator[Model | str]
+
+
+@dataclass(frozen=True)
+class _Source:
+    """Whose list is read, and what must not be repeated from it."""
+
+    gateway: Gateway
+    redact: Redact
+
+    def label(self, raw: object, number: int) -> str:
+        names = [raw.get("slug"), raw.get("id")] if isinstance(raw, dict) else []
+        name = next((name for name in names if isinstance(name, str)), "")
+        return f"entry '{self.text(name)}'" if name else f"entry number {number}"
+
+    def text(self, text: str) -> str:
+        return shown(text, self.redact)
+
+    def warning(self, text: str) -> str:
+        return f"Gateway '{self.gateway.name}': {text}."
+
+    def read_alone(self, label: str, read: "_Reader", raw: object) -> _Found:
+        try:
+            yield from read(self, raw)
+        except ValidationError as error:
+            yield self.warning(f"{label} is left out: {_reason(error)}")
+
+
+_Reader = Callable[[_Source, object], _Found]
+
+
+def _entries(gateway: Gateway, payload: object) -> list[object]:
+    if isinstance(payload, dict):
+        if payload.get("success") is False:
+            raise CatalogError(f"Gateway '{gateway.name}' says that it can not list its models.")
+        payload = payload.get("data")
+    if not isinstance(payload, list):
+        raise CatalogError(f"Gateway '{gateway.name}' did not answer with a list of models.")
+    return payload
+
+
+def _reason(error: ValidationError) -> str:
+    """The first problem; pydantic's messages and our field names do not repeat the payload."""
+    problem = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    where = ".".join(str(part) for part in problem["loc"]) or "it"
+    return f"{where}: {_REASONS.get(problem['type'], problem['msg'])}"
+
+
+def _moment(raw: object) -> datetime | None:
+    """From ISO text, text that starts with a date, or seconds or milliseconds since 1970."""
+    start = raw[:10] if isinstance(raw, str) and "-" in raw[:10] else None
+    for stated in (raw, start):
+        try:
+            moment = _DATETIME.validate_python(stated)
+        except ValidationError:
+            continue
+        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        # Servers say 0 when they do not know.
+        return moment.astimezone(UTC) if moment.timestamp() > 0 else None
+    return None
+
+
+def _dollars(raw: object) -> float | None:
+    """None where nothing is stated, NaN where what is stated is no price."""
+    if raw is None or raw == "":
+        return None
+    try:
+        number = float(str(raw))
+    except ValueError:
+        return math.nan
+    return number if 0 <= number <= _HIGHEST_PRICE else math.nan
+
+
+def _open_dollars(raw: object) -> float | None:
+    """OpenRouter says -1 for models whose price depends on where it sends the request."""
+    return None if raw in ("-1", -1) else _dollars(raw)
+
+
+def _zenmux_dollars(raw: object) -> float | None:
+    """A number, or one of several tiers, which may be in a unit that is of no use here."""
+    tier = raw if isinstance(raw, dict) else {"value": raw}
+    known = tier.get("unit", "perMTokens") == "perMTokens" and tier.get("currency", "USD") == "USD"
+    dollars = _dollars(tier.get("value")) if known else math.nan
+    return None if dollars is None else dollars / _ZENMUX_TOKENS
+
+
+_Count = Annotated[int, Field(ge=0, le=2**53)]
+_Modality = Annotated[str, Field(pattern=r"^[\w./+-]{1,40}$")]
+_Modalities = Annotated[tuple[_Modality, ...], Field(max_length=20)]
+_Parameters = Annotated[tuple[str, ...], Field(max_length=200)]
+_Moment = Annotated[datetime | None, BeforeValidator(_moment)]
+_OpenUsd = Annotated[float | None, BeforeValidator(_open_dollars)]
+_ZenmuxUsd = Annotated[float | None, BeforeValidator(_zenmux_dollars)]
+_MODALITIES = AliasChoices("input_modalities", AliasPath("architecture", "input_modalities"))
+_OUTPUT = AliasChoices("max_completion_tokens", AliasPath("top_provider", "max_completion_tokens"))
+
+
+class _Shape(BaseModel, frozen=True, extra="ignore"):
+    """What the entries of all lists have in common."""
+
+    name: str | None = Field(None, validation_alias=AliasChoices("display_name", "name"))
+    created: _Moment = Field(None, validation_alias=AliasChoices("publish_time", "created"))
+    input_modalities: _Modalities | None = Field(None, validation_alias=_MODALITIES)
+    context_length: _Count | None = None
+    max_output_tokens: _Count | None = Field(None, validation_alias=_OUTPUT)
+    supported_parameters: _Parameters | None = None
+    supports_streaming: bool | None = None
+    visible: bool | None = None
+
+
+class _OpenEntry(_Shape):
+    """An entry of OpenRouter's list; other servers of that dialect send less."""
+
+    id: str
+    prompt: _OpenUsd = Field(None, validation_alias=AliasPath("pricing", "prompt"))
+    completion: _OpenUsd = Field(None, validation_alias=AliasPath("pricing", "completion"))
+    cached: _OpenUsd = Field(None, validation_alias=AliasPath("pricing", "input_cache_read"))
+    request: _OpenUsd = Field(None, validation_alias=AliasPath("pricing", "request"))
+
+
+class _DemoEntry(_OpenEntry):
+    simulated: bool = True
+    system_role: bool = True
+
+
+class _ZenmuxDocumented(_Shape):
+    """An entry of ZenMux's documented list, /api/v1/models; the first price is the lowest tier."""
+
+    id: str
+    prompt: _ZenmuxUsd = Field(None, validation_alias=AliasPath("pricings", "prompt", 0))
+    completion: _ZenmuxUsd = Field(None, validation_alias=AliasPath("pricings", "completion", 0))
+    cached: _ZenmuxUsd = Field(None, validation_alias=AliasPath("pricings", "input_cache_read", 0))
+
+
+class _ZenmuxListed(_Shape):
+    """An entry of the list behind ZenMux's web pages, which knows the providers."""
+
+    slug: ModelId
+    endpoints: Annotated[tuple[object, ...], Field(max_length=200)] = ()
+
+
+class _ZenmuxEndpoint(_Shape):
+    provider_slug: Annotated[str, Field(pattern=r"^[A-Za-z0-9][\w.-]*$")]
+    prompt: _ZenmuxUsd = Field(None, validation_alias="pricing_prompt")
+    completion: _ZenmuxUsd = Field(None, validation_alias="pricing_completion")
+
+
+def _reader(gateway: Gateway) -> _Reader:
+    match gateway.kind:
+        case "zenmux":
+            return _read_zenmux
+        case "openrouter" | "openai":
+            return _read_open
+        case "demo":
+            return _read_demo
+
+
+def _read_open(source: _Source, raw: object) -> _Found:
+    entry = _OpenEntry.model_validate(raw)
+    unnamed = source.gateway.kind == "openai" and "/" not in entry.id
+    model_id = f"{source.gateway.name}/{entry.id}" if unnamed else entry.id
+    return _listed(source, entry, model_id, request_name=entry.id)
+
+
+def _read_demo(source: _Source, raw: object) -> _Found:
+    entry = _DemoEntry.model_validate(raw)
+    ours = entry.model_dump(include={"simulated", "system_role"})
+    return _listed(source, entry, entry.id, **ours)
+
+
+def _read_zenmux(source: _Source, raw: object) -> _Found:
+    if isinstance(raw, dict) and not raw.keys() & {"slug", "endpoints"}:
+        entry = _ZenmuxDocumented.model_validate(raw)
+        yield from _listed(source, entry, entry.id)
+        return
+    listed = _ZenmuxListed.model_validate(raw)
+    endpoints = listed.endpoints if listed.visible is not False else ()
+    for number, endpoint in enumerate(endpoints, start=1):
+        label = f"endpoint {number} of {source.label(raw, number)}"
+        yield from source.read_alone(label, partial(_read_endpoint, listed), endpoint)
+
+
+def _read_endpoint(listed: _ZenmuxListed, source: _Source, raw: object) -> _Found:
+    endpoint = _ZenmuxEndpoint.model_validate(raw)
+    if endpoint.visible is not False:
+        shared = listed.model_dump(include={"name", "created", "input_modalities"})
+        entry, provider = endpoint.model_copy(update=shared), endpoint.provider_slug
+        yield from _listed(source, entry, f"{listed.slug}:{provider}", provider=provider)
+
+
+def _listed(source: _Source, entry: _Shape, model_id: str, **known: object) -> _Found:
+    vendor, _, name = model_id.partition("/")
+    parameters = set(entry.supported_parameters or ("temperature", "response_format"))
+    prices = entry.model_dump(include=set(Prices.model_fields), exclude_none=True)
+    unusable = [price for price, dollars in prices.items() if math.isnan(dollars)]
+    described = {
+        "id": model_id,
+        "gateway": source.gateway.name,
+        "request_name": model_id,
+        "vendor": vendor,
+        "name": name.removesuffix(f":{known.get('provider')}"),
+        "display_name": source.text(entry.name or "") or model_id,
+        "input_modalities": entry.input_modalities or ("text",),
+        "context_length": entry.context_length or None,
+        "max_output_tokens": entry.max_output_tokens or None,
+        "prices": prices | dict.fromkeys(unusable),
+        "temperature": "temperature" in parameters,
+        "json_schema": not parameters.isdisjoint(("response_format", "structured_outputs")),
+        "streaming": entry.supports_streaming is not False,
+        "created_at": entry.created,
+    }
+    yield Model.model_validate(described | known)
+    if unusable:
+        problem = f"has no usable {' and '.join(unusable)} price, which counts as unknown"
+        yield source.warning(f"entry '{source.text(model_id)}' {problem}")

@@ -1,0 +1,290 @@
+"""The nouns: Item, Model, Run, Prediction, Judgement; one vocabulary for journals and tables."""
+
+import hashlib
+import json
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Annotated, Literal, NamedTuple
+
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    StringConstraints,
+)
+
+PROTOCOL = 1
+"""Raised when the code changes what a pass means in a way that no prompt or item shows."""
+
+
+def _no_dots_in_a_row(text: str) -> str:
+    if ".." in text:
+        raise ValueError("must not have two dots in a row")
+    return text
+
+
+# A model id becomes a partition key and a folder name: `vendor/name`, optionally `:provider`.
+ModelId = Annotated[
+    str,
+    StringConstraints(pattern=r"^[A-Za-z0-9][\w.+@:~-]*(/[\w+@:~-][\w.+@:~-]*)+$", max_length=150),
+    AfterValidator(_no_dots_in_a_row),
+]
+
+
+class Record(BaseModel):
+    """Immutable, and nothing it does not name."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class ExamQuestion(Record):
+    """One question of an exam suite, in the shape of Humanity's Last Exam."""
+
+    suite: str
+    id: str
+    question: str
+    image: str | None
+    answer: str
+    answer_type: Literal["exactMatch", "multipleChoice"]
+    category: str
+    rationale: str
+    raw_subject: str
+
+
+Item = ExamQuestion
+
+
+class ItemKey(NamedTuple):
+    """What names an item across suites."""
+
+    suite: str
+    item_id: str
+
+
+class SuiteVersion(Record):
+    """A suite as it was loaded: its name and the hash of its items."""
+
+    suite: str
+    suite_version: str
+    items: int
+
+
+class BenchmarkVersion(Record):
+    """One loading of the data set: what a pass meant from then on."""
+
+    benchmark_version: str
+    suites: tuple[SuiteVersion, ...]
+    answer_prompt_hash: str
+    judge_prompt_hash: str
+    protocol: int
+    loaded_at: AwareDatetime
+
+
+class Prices(Record):
+    """US dollars per token, and per request; None where the gateway does not say."""
+
+    prompt: float | None = Field(default=None, ge=0)
+    completion: float | None = Field(default=None, ge=0)
+    cached: float | None = Field(default=None, ge=0)
+    request: float | None = Field(default=None, ge=0)
+
+
+class Model(Record):
+    """What can be asked, as its gateway describes it."""
+
+    id: ModelId
+    gateway: str
+    request_name: str
+    vendor: str
+    name: str
+    provider: str | None = None
+    display_name: str
+    input_modalities: tuple[str, ...] = ("text",)
+    context_length: int | None = None
+    max_output_tokens: int | None = None
+    prices: Prices = Prices()
+    system_role: bool = True
+    temperature: bool = True
+    json_schema: bool = True
+    streaming: bool = True
+    created_at: AwareDatetime | None = None
+    simulated: bool = False
+
+    @property
+    def sees_images(self) -> bool:
+        return "image" in self.input_modalities
+
+    @property
+    def reads_text(self) -> bool:
+        return "text" in self.input_modalities
+
+
+class Sighting(Record):
+    """A model as its gateway listed it at one moment; `selected` says whether it was to be run."""
+
+    model: Model
+    selected: bool
+    seen_at: AwareDatetime
+
+
+class PlanFilter(Record):
+    """Which items of the data set a run covers; the default is all of them."""
+
+    text_only: bool = False
+    max_samples: int | None = Field(default=None, ge=1)
+    categories: tuple[str, ...] = ()
+    test_filter: str = ""
+
+
+class Scope(StrEnum):
+    """How much of the benchmark a run covers."""
+
+    FULL = "full"
+    TEXT = "text"
+    FILTERED = "filtered"
+
+
+class Run(Record):
+    """One evaluation of one model over a plan of items under one experiment."""
+
+    run_id: str
+    model: ModelId
+    experiment: str
+    benchmark_version: str
+    plan: tuple[ItemKey, ...]
+    plan_filter: PlanFilter
+    scope: Scope
+    parameters: dict[str, JsonValue]
+    simulated: bool
+    opened_at: AwareDatetime
+
+    def matches(self, other: "Run") -> bool:
+        """Whether continuing this run would give what `other` sets out to measure."""
+        return (
+            self.model == other.model
+            and self.experiment == other.experiment
+            and self.benchmark_version == other.benchmark_version
+            and self.plan == other.plan
+            and self.parameters == other.parameters
+        )
+
+
+class Outcome(StrEnum):
+    """How asking ended: an answer, the model's own failing, or a failure on the way."""
+
+    OK = "ok"
+    REFUSED = "refused"
+    TRUNCATED = "truncated"
+    CONTENT_FILTER = "content_filter"
+    EMPTY = "empty"
+    RATE_LIMITED = "rate_limited"
+    TIMEOUT = "timeout"
+    SERVER_ERROR = "server_error"
+    CONNECTION_ERROR = "connection_error"
+    CUT_STREAM = "cut_stream"
+    INVALID_REPLY = "invalid_reply"
+    BAD_REQUEST = "bad_request"
+    AUTH = "auth"
+    NO_CREDIT = "no_credit"
+    UNKNOWN_MODEL = "unknown_model"
+    JUDGE_UNPARSABLE = "judge_unparsable"
+
+    @property
+    def is_result(self) -> bool:
+        """Whether it says something about the model; everything else is to be asked again."""
+        return self in _RESULTS
+
+    @property
+    def stops_model(self) -> bool:
+        """Whether no other request to this model can do better."""
+        return self in _HOPELESS
+
+
+_RESULTS = {Outcome.OK, Outcome.REFUSED, Outcome.TRUNCATED, Outcome.CONTENT_FILTER}
+_HOPELESS = {Outcome.AUTH, Outcome.NO_CREDIT, Outcome.UNKNOWN_MODEL}
+
+
+class Usage(Record):
+    """What one call consumed; None where the server did not say."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    cached_tokens: int | None = None
+    cost_usd: float | None = None
+    cost_estimated: bool = True
+
+
+class Prediction(Record):
+    """The model's reply to one item, or why there is none."""
+
+    prediction_id: str
+    run_id: str
+    model: ModelId
+    suite: str
+    item_id: str
+    sample: int = 0
+    outcome: Outcome
+    answer: str | None = None
+    reasoning: str | None = None
+    error: str | None = None
+    finish_reason: str | None = None
+    usage: Usage = Usage()
+    latency_s: float | None = None
+    first_token_s: float | None = None
+    attempts: int
+    generation_id: str | None = None
+    served_by: str | None = None
+    model_reported: str | None = None
+    request_hash: str
+    finished_at: AwareDatetime
+
+    @property
+    def key(self) -> ItemKey:
+        return ItemKey(self.suite, self.item_id)
+
+    @property
+    def trouble(self) -> str:
+        """Whom we asked in vain and what they said."""
+        return f"{self.model}: {self.error}"
+
+
+class Judgement(Record):
+    """The verdict on one prediction; `score` is None when nobody could tell (see `reason`)."""
+
+    prediction_id: str
+    run_id: str
+    model: ModelId
+    suite: str
+    item_id: str
+    sample: int = 0
+    judge: str
+    judge_version: str
+    outcome: Outcome
+    score: float | None = Field(ge=0, le=1)
+    reason: str
+    extracted_answer: str | None = None
+    confidence: float | None = Field(default=None, ge=0, le=1)
+    raw_reply: str | None = None
+    usage: Usage = Usage()
+    latency_s: float | None = None
+    attempts: int = 0
+    finished_at: AwareDatetime
+
+    @property
+    def trouble(self) -> str:
+        """Whom we asked in vain and what they said."""
+        return f"The judge {self.judge}: {self.reason}"
+
+
+def fingerprint(*parts: JsonValue) -> str:
+    """A short hash of everything that is given: equal parts, equal hash."""
+    text = json.dumps(parts, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def now() -> datetime:
+    return datetime.now(UTC)

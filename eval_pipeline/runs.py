@@ -1,0 +1,174 @@
+"""Runs: which items a run covers, which run is continued, what is left to ask in it."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from eval_pipeline.benchmark import Benchmark
+from eval_pipeline.journal import PREDICTIONS, RUNS, Journal
+from eval_pipeline.records import (
+    Item,
+    ItemKey,
+    Model,
+    PlanFilter,
+    Prediction,
+    Run,
+    Scope,
+    now,
+)
+from eval_pipeline.settings import Experiment
+
+
+class Mode(StrEnum):
+    """What a materialization does with the work that is there already."""
+
+    AUTO = "auto"
+    RESUME = "resume"
+    FIX = "fix"
+    FRESH = "fresh"
+
+
+class RunError(Exception):
+    """What was asked for can not be done; the message says what to do instead."""
+
+
+@dataclass(frozen=True)
+class OpenRun:
+    """A run with what is left to ask in it."""
+
+    run: Run
+    pending: tuple[ItemKey, ...]
+
+    @property
+    def done(self) -> int:
+        return len(self.run.plan) - len(self.pending)
+
+
+def choose(
+    items: Mapping[ItemKey, Item], model: Model, chosen: PlanFilter
+) -> tuple[tuple[ItemKey, ...], Scope]:
+    """The plan for a model: its items in the data set's order, and how much of it they are."""
+    wanted = [key for key, item in items.items() if _matches(item, chosen)]
+    filtered = chosen != PlanFilter(text_only=chosen.text_only)
+    if chosen.max_samples is not None:
+        wanted = _first_of_each_suite(wanted, chosen.max_samples)
+    plan = tuple(key for key in wanted if model.sees_images or not items[key].image)
+    if filtered:
+        return plan, Scope.FILTERED
+    return plan, Scope.TEXT if len(plan) < len(items) else Scope.FULL
+
+
+def new_run(
+    run_id: str,
+    model: Model,
+    benchmark: Benchmark,
+    chosen: PlanFilter,
+    *,
+    experiment_name: str,
+    experiment: Experiment,
+    system_prompt_hash: str,
+) -> Run:
+    """The run that would be opened now; comparing it to earlier ones tells which can go on."""
+    chosen = PlanFilter(**chosen.model_dump())
+    plan, scope = choose(benchmark.items, model, chosen)
+    if not plan:
+        raise RunError(
+            f"Nothing to ask {model.id}: no item passes the filter {chosen.model_dump_json()}"
+            + ("." if model.sees_images else " that the model can read (it sees no images).")
+        )
+    return Run(
+        run_id=run_id,
+        model=model.id,
+        experiment=experiment_name,
+        benchmark_version=benchmark.version.benchmark_version,
+        plan=plan,
+        plan_filter=chosen,
+        scope=scope,
+        parameters={
+            **experiment.model_dump(mode="json", exclude={"system_prompt"}),
+            "system_prompt_hash": system_prompt_hash,
+        },
+        simulated=model.simulated,
+        opened_at=now(),
+    )
+
+
+def open_run(journal: Journal, wanted: Run, mode: Mode, run_id: str | None) -> OpenRun:
+    """Continues the run that `mode` and `run_id` mean, or opens `wanted` as a new one."""
+    run = _find(journal, wanted, mode, run_id)
+    if run is not None:
+        opened = OpenRun(run, _pending(journal, run, failed_too=mode is not Mode.RESUME))
+        finished = not opened.pending and mode is Mode.AUTO and run_id is None
+        if not finished or run.run_id == wanted.run_id:
+            return opened
+    journal.write_whole(RUNS, wanted.model, wanted.run_id, records=[wanted])
+    return OpenRun(wanted, wanted.plan)
+
+
+def latest(predictions: Iterable[Prediction]) -> dict[ItemKey, Prediction]:
+    """The last word on each item."""
+    found: dict[ItemKey, Prediction] = {}
+    for prediction in predictions:
+        known = found.get(prediction.key)
+        if known is None or known.finished_at <= prediction.finished_at:
+            found[prediction.key] = prediction
+    return found
+
+
+def _find(journal: Journal, wanted: Run, mode: Mode, run_id: str | None) -> Run | None:
+    runs = sorted(journal.read(RUNS, wanted.model), key=lambda run: run.opened_at)
+    for run in runs:
+        # A Dagster run that is tried again goes on with what it opened the first time.
+        if run.run_id == wanted.run_id:
+            return run
+        if run_id is not None and run.run_id.startswith(run_id):
+            return _asked_the_same_way(run, wanted)
+    if run_id is not None:
+        known = ", ".join(run.run_id[:8] for run in runs[-5:]) or "none"
+        raise RunError(f"{wanted.model} has no run {run_id}; its latest runs: {known}.")
+    alike = [run for run in runs if run.matches(wanted)]
+    if mode is Mode.FRESH or not alike:
+        if mode is Mode.FIX:
+            raise RunError(
+                f"{wanted.model} has no run of this plan to fix; use mode auto or fresh."
+            )
+        return None
+    return alike[-1]
+
+
+def _asked_the_same_way(run: Run, wanted: Run) -> Run:
+    if (run.experiment, run.parameters) != (wanted.experiment, wanted.parameters):
+        raise RunError(
+            f"Run {run.run_id[:8]} was made under the experiment '{run.experiment}' with "
+            f"{run.parameters}; continue it with the same, or open a fresh one."
+        )
+    return run
+
+
+def _pending(journal: Journal, run: Run, *, failed_too: bool) -> tuple[ItemKey, ...]:
+    known = latest(journal.read(PREDICTIONS, run.model, run.run_id))
+    return tuple(
+        key
+        for key in run.plan
+        if key not in known or (failed_too and not known[key].outcome.is_result)
+    )
+
+
+def _matches(item: Item, chosen: PlanFilter) -> bool:
+    if chosen.categories and item.category not in chosen.categories:
+        return False
+    if chosen.text_only and item.image:
+        return False
+    path = f"{item.suite}/{item.category}/{item.id}"
+    return not chosen.test_filter or re.search(chosen.test_filter, path) is not None
+
+
+def _first_of_each_suite(keys: list[ItemKey], count: int) -> list[ItemKey]:
+    seen: dict[str, int] = {}
+    kept = []
+    for key in keys:
+        seen[key.suite] = seen.get(key.suite, 0) + 1
+        if seen[key.suite] <= count:
+            kept.append(key)
+    return kept

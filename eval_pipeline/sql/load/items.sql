@@ -1,0 +1,26 @@
+-- journal: items/<suite>/<suite_version>.jsonl -> items; the file's name is the suite's version
+insert into items
+select
+    suite,
+    regexp_extract(filename, '([0-9a-f]+)\.jsonl$', 1),
+    id,
+    question,
+    image,
+    answer,
+    answer_type,
+    category,
+    rationale,
+    raw_subject
+from read_json($files, format = 'newline_delimited', ignore_errors = true, filename = true,
+    maximum_object_size = 134217728, columns = {
+        suite: 'varchar',
+        id: 'varchar',
+        question: 'varchar',
+        image: 'varchar',
+        answer: 'varchar',
+        answer_type: 'varchar',
+        category: 'varchar',
+        rationale: 'varchar',
+        raw_subject: 'varchar'
+    })
+where id is not null

@@ -1,0 +1,52 @@
+-- journal: judged -> judged; a verdict on a reply that was replaced no longer stands,
+-- and a later failure to judge does not undo a score
+insert into judged
+select
+    verdicts.prediction_id,
+    verdicts.run_id,
+    verdicts.model,
+    verdicts.suite,
+    verdicts.item_id,
+    verdicts.sample,
+    judge,
+    judge_version,
+    verdicts.outcome,
+    score,
+    reason,
+    extracted_answer,
+    confidence,
+    raw_reply,
+    usage.input_tokens,
+    usage.output_tokens,
+    usage.cost_usd,
+    usage.cost_estimated,
+    verdicts.latency_s,
+    verdicts.attempts,
+    verdicts.finished_at
+from read_json($files, format = 'newline_delimited', ignore_errors = true,
+    maximum_object_size = 134217728, columns = {
+        prediction_id: 'varchar',
+        run_id: 'varchar',
+        model: 'varchar',
+        suite: 'varchar',
+        item_id: 'varchar',
+        sample: 'bigint',
+        judge: 'varchar',
+        judge_version: 'varchar',
+        outcome: 'varchar',
+        score: 'double',
+        reason: 'varchar',
+        extracted_answer: 'varchar',
+        confidence: 'double',
+        raw_reply: 'varchar',
+        usage: 'struct(input_tokens bigint, output_tokens bigint, cost_usd double, cost_estimated boolean)',
+        latency_s: 'double',
+        attempts: 'bigint',
+        finished_at: 'timestamp'
+    }) as verdicts
+join predictions on predictions.prediction_id = verdicts.prediction_id
+    and predictions.run_id = verdicts.run_id and predictions.model = verdicts.model
+where verdicts.prediction_id is not null
+qualify row_number() over (
+    partition by verdicts.run_id, verdicts.model, verdicts.suite, verdicts.item_id, verdicts.sample, judge
+    order by score is null, verdicts.finished_at desc) = 1

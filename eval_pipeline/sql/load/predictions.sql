@@ -1,0 +1,56 @@
+-- journal: predictions -> predictions; the last line for an item wins
+insert into predictions
+select
+    prediction_id,
+    run_id,
+    model,
+    suite,
+    item_id,
+    sample,
+    outcome,
+    outcome in ('ok', 'refused', 'truncated', 'content_filter'),
+    answer,
+    reasoning,
+    error,
+    finish_reason,
+    usage.input_tokens,
+    usage.output_tokens,
+    usage.reasoning_tokens,
+    usage.cached_tokens,
+    usage.cost_usd,
+    usage.cost_estimated,
+    latency_s,
+    first_token_s,
+    attempts,
+    generation_id,
+    served_by,
+    model_reported,
+    request_hash,
+    finished_at
+from read_json($files, format = 'newline_delimited', ignore_errors = true,
+    maximum_object_size = 134217728, columns = {
+        prediction_id: 'varchar',
+        run_id: 'varchar',
+        model: 'varchar',
+        suite: 'varchar',
+        item_id: 'varchar',
+        sample: 'bigint',
+        outcome: 'varchar',
+        answer: 'varchar',
+        reasoning: 'varchar',
+        error: 'varchar',
+        finish_reason: 'varchar',
+        usage: 'struct(input_tokens bigint, output_tokens bigint, reasoning_tokens bigint,
+            cached_tokens bigint, cost_usd double, cost_estimated boolean)',
+        latency_s: 'double',
+        first_token_s: 'double',
+        attempts: 'bigint',
+        generation_id: 'varchar',
+        served_by: 'varchar',
+        model_reported: 'varchar',
+        request_hash: 'varchar',
+        finished_at: 'timestamp'
+    })
+where prediction_id is not null
+qualify row_number() over (
+    partition by run_id, model, suite, item_id, sample order by finished_at desc, prediction_id) = 1

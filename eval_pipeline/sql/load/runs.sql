@@ -1,0 +1,28 @@
+-- journal: runs -> runs and plans
+create temp table run_records as
+select *
+from read_json($files, format = 'newline_delimited', ignore_errors = true,
+    maximum_object_size = 134217728, columns = {
+        run_id: 'varchar',
+        model: 'varchar',
+        experiment: 'varchar',
+        benchmark_version: 'varchar',
+        plan: 'varchar[][]',
+        plan_filter: 'json',
+        scope: 'varchar',
+        parameters: 'json',
+        simulated: 'boolean',
+        opened_at: 'timestamp'
+    })
+where run_id is not null;
+
+insert into runs
+select
+    run_id, model, experiment, benchmark_version, scope, len(plan), plan_filter, parameters, simulated, opened_at
+from run_records;
+
+insert into plans
+select run_id, model, planned[1], planned[2]
+from (select run_id, model, unnest(plan) as planned from run_records);
+
+drop table run_records

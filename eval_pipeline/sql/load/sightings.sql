@@ -1,0 +1,45 @@
+-- journal: sightings -> model_catalog, as each model was described last
+insert into model_catalog
+with sightings as (
+    select unnest(model), selected, seen_at
+    from read_json($files, format = 'newline_delimited', ignore_errors = true, columns = {
+        model: 'struct(
+            id varchar, gateway varchar, request_name varchar, vendor varchar, name varchar,
+            provider varchar, display_name varchar, input_modalities varchar[],
+            context_length bigint, max_output_tokens bigint,
+            prices struct(prompt double, completion double, cached double, request double),
+            system_role boolean, temperature boolean, json_schema boolean, streaming boolean,
+            created_at timestamp, simulated boolean)',
+        selected: 'boolean',
+        seen_at: 'timestamp'
+    })
+    where model is not null
+)
+select
+    id,
+    gateway,
+    request_name,
+    vendor,
+    name,
+    provider,
+    display_name,
+    list_contains(input_modalities, 'image'),
+    input_modalities,
+    context_length,
+    max_output_tokens,
+    prices.prompt,
+    prices.completion,
+    prices.cached,
+    prices.request,
+    system_role,
+    temperature,
+    json_schema,
+    streaming,
+    simulated,
+    selected,
+    seen_at = max(seen_at) over (partition by gateway),
+    created_at,
+    min(seen_at) over (partition by id),
+    seen_at
+from sightings
+qualify row_number() over (partition by id order by seen_at desc) = 1

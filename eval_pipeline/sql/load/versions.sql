@@ -1,0 +1,27 @@
+-- journal: versions -> benchmark_versions
+insert into benchmark_versions
+with loads as (
+    select benchmark_version, unnest(suites) as suite, answer_prompt_hash, judge_prompt_hash, protocol, loaded_at
+    from read_json($files, format = 'newline_delimited', ignore_errors = true, columns = {
+        benchmark_version: 'varchar',
+        suites: 'struct(suite varchar, suite_version varchar, items bigint)[]',
+        answer_prompt_hash: 'varchar',
+        judge_prompt_hash: 'varchar',
+        protocol: 'bigint',
+        loaded_at: 'timestamp'
+    })
+    where benchmark_version is not null
+)
+select
+    benchmark_version,
+    suite.suite,
+    any_value(suite.suite_version),
+    any_value(suite.items),
+    any_value(answer_prompt_hash),
+    any_value(judge_prompt_hash),
+    any_value(protocol),
+    min(loaded_at),
+    max(loaded_at),
+    benchmark_version = (select arg_max(benchmark_version, loaded_at) from loads)
+from loads
+group by benchmark_version, suite.suite

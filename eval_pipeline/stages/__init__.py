@@ -1,0 +1,1 @@
+"""The two long loops, predict and judge: concurrent, resumable, journalled before it counts."""

@@ -1,0 +1,152 @@
+"""The DuckDB file: built from the journal beside the old one, swapped in whole, opened to read."""
+
+import logging
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+from filelock import FileLock
+
+from eval_pipeline.journal import STREAMS, Journal, explained
+from eval_pipeline.records import fingerprint, now
+
+log = logging.getLogger(__name__)
+SQL = Path(__file__).parent / "sql"
+DERIVED = ("metrics", "leaderboard")
+
+
+class WarehouseError(Exception):
+    """The file can not be read or replaced; the message says what to do."""
+
+
+@dataclass(frozen=True)
+class Warehouse:
+    """The file that people query, and the journal it is a view of."""
+
+    path: Path
+    journal: Journal
+
+    def publish(self, *, force: bool = False) -> None:
+        """Brings the file up to date with the journal; one process at a time."""
+        with explained(self.path):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with FileLock(self.path.with_suffix(".lock"), thread_local=False):
+                _remove_leftovers(self.path)
+                snapshot = fingerprint(*self.journal.snapshot(), *migration_names())
+                if force or not self.path.exists() or self._snapshot() != snapshot:
+                    self._swap_in(self._build(snapshot))
+
+    @contextmanager
+    def reading(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A short read-only connection; if somebody holds the file to write, to a fresh one."""
+        if not self.path.exists():
+            self.publish()
+        try:
+            connection = _open_undisturbed(self.path)
+        except (duckdb.IOException, OSError):
+            log.info("%s is open for writing elsewhere; a fresh one takes its place.", self.path)
+            self.publish(force=True)
+            connection = _open_undisturbed(self.path)
+        try:
+            yield connection
+        finally:
+            connection.close()
+
+    def _snapshot(self) -> str | None:
+        """Which state of the journal the file shows, or None where it can not be told."""
+        try:
+            connection = _open_undisturbed(self.path)
+        except (duckdb.Error, OSError):
+            return None
+        with connection:
+            try:
+                _refuse_newer(connection, self.path)
+                found = connection.sql("select snapshot from published").fetchone()
+            except duckdb.CatalogException:
+                return None
+        return str(found[0]) if found else None
+
+    def _build(self, snapshot: str) -> Path:
+        temporary = self.path.with_name(
+            f".{self.path.stem}-{os.getpid()}-{secrets.token_hex(3)}.new"
+        )
+        with duckdb.connect(str(temporary)) as connection:
+            apply_migrations(connection)
+            for stream in STREAMS:
+                if files := [str(path) for path in self.journal.files(stream)]:
+                    _run(connection, SQL / "load" / f"{stream.name}.sql", files)
+            for name in DERIVED:
+                _run(connection, SQL / "derive" / f"{name}.sql")
+            connection.execute("insert into published values (?, ?)", [snapshot, now()])
+        return temporary
+
+    def _swap_in(self, built: Path) -> None:
+        with built.open("rb") as file:
+            os.fsync(file.fileno())
+        # A write-ahead log that someone's shell left here would be replayed into the new file.
+        log_of_others = self.path.with_name(self.path.name + ".wal")
+        with suppress(FileNotFoundError):
+            log_of_others.rename(
+                self.path.with_name(f"{self.path.name}.wal.{now():%Y%m%dT%H%M%S.%f}")
+            )
+        built.replace(self.path)
+
+
+def apply_migrations(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    """Applies every migration that the file has not seen yet, in order; returns their names."""
+    connection.execute(
+        "create table if not exists schema_migrations "
+        "(name varchar primary key, applied_at timestamp)"
+    )
+    applied = {name for (name,) in connection.sql("select name from schema_migrations").fetchall()}
+    missing = [name for name in migration_names() if name not in applied]
+    for name in missing:
+        connection.begin()
+        _run(connection, SQL / "migrations" / name)
+        connection.execute("insert into schema_migrations values (?, ?)", [name, now()])
+        connection.commit()
+    return missing
+
+
+def migration_names() -> list[str]:
+    return sorted(path.name for path in (SQL / "migrations").glob("*.sql"))
+
+
+def query(connection: duckdb.DuckDBPyConnection, name: str) -> duckdb.DuckDBPyRelation:
+    """The result of a query file under sql/, such as `checks/metrics_out_of_bounds`."""
+    return connection.sql((SQL / f"{name}.sql").read_text("utf-8"))
+
+
+def _run(connection: duckdb.DuckDBPyConnection, path: Path, files: list[str] | None = None) -> None:
+    for statement in connection.extract_statements(path.read_text("utf-8")):
+        wanted = {"files": files} if "files" in statement.named_parameters else None
+        connection.execute(statement, wanted)
+
+
+def _open_undisturbed(path: Path) -> duckdb.DuckDBPyConnection:
+    """Opens the file under a name of its own, so that nobody's write-ahead log is read with it."""
+    link = path.with_name(f".{path.stem}-{os.getpid()}-{secrets.token_hex(6)}.reading")
+    os.link(path, link)
+    try:
+        return duckdb.connect(str(link), read_only=True)
+    finally:
+        link.unlink()
+
+
+def _refuse_newer(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
+    applied = {name for (name,) in connection.sql("select name from schema_migrations").fetchall()}
+    if unknown := sorted(applied - set(migration_names())):
+        raise WarehouseError(
+            f"{path} was written by a newer version of eval_pipeline (it has {unknown[-1]}): "
+            "update, or move the file away to have it built anew from the journal."
+        )
+
+
+def _remove_leftovers(path: Path) -> None:
+    """Half-built files of processes that were killed; the lock says that nobody builds now."""
+    for leftover in path.parent.glob(f".{path.stem}-*.new*"):
+        leftover.unlink(missing_ok=True)
