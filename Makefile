@@ -17,10 +17,11 @@ $(READY): requirements.lock pyproject.toml Makefile
 	  || { echo "No virtual environment could be made; on Debian: apt-get install python3-venv"; exit 1; }
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
-	@# `dagster asset materialize` finds its code without -m through this variable only.
-	@grep -q DAGSTER_MODULE_NAME $(BIN)/activate || echo 'export DAGSTER_MODULE_NAME=$(MODULE)' >> $(BIN)/activate
-	@grep -q DAGSTER_MODULE_NAME $(BIN)/activate.fish || echo 'set -gx DAGSTER_MODULE_NAME $(MODULE)' >> $(BIN)/activate.fish
-	@grep -q DAGSTER_MODULE_NAME $(BIN)/activate.csh || echo 'setenv DAGSTER_MODULE_NAME $(MODULE)' >> $(BIN)/activate.csh
+	@# `dagster asset materialize` looks for its code in DAGSTER_MODULE_NAME, `dagster dev` in
+	@# pyproject.toml, and the latter fails if the former is set: so the command itself sees to it.
+	@printf '%s\n' '#!/bin/sh' \
+	  'test "$$1" = dev || export DAGSTER_MODULE_NAME="$${DAGSTER_MODULE_NAME:-$(MODULE)}"' \
+	  'exec "$$(dirname "$$0")/python" -m dagster "$$@"' > $(BIN)/dagster
 	@touch $@
 
 demo: $(READY)
@@ -28,7 +29,7 @@ demo: $(READY)
 	@$(BIN)/evals leaderboard
 
 dev: $(READY)
-	DAGSTER_MODULE_NAME=$(MODULE) $(BIN)/dagster dev
+	$(BIN)/dagster dev
 
 check: $(READY)
 	$(BIN)/ruff format --check .

@@ -1,5 +1,6 @@
 """The `evals` command: argument parsing; each command is a few lines over what Dagster uses."""
 
+import logging
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -35,6 +36,7 @@ def run() -> None:
     """Evaluate every selected model: ask what is missing, judge, compute, in Dagster's history."""
     from eval_pipeline.defs.launch import evaluate  # noqa: PLC0415  (Dagster takes seconds to load)
 
+    _show_log()
     if not evaluate(Settings.from_env()):
         sys.exit(1)
 
@@ -43,9 +45,7 @@ def run() -> None:
 def leaderboard() -> None:
     """Print the leaderboard, and which runs are not on it."""
     with _warehouse().reading() as db:
-        console.print(
-            leaderboard_table(query(db, "summaries/leaderboard").df()),
-        )
+        console.print(leaderboard_table(query(db, "summaries/leaderboard").df()))
         for line in query(db, "summaries/left_out").fetchall():
             console.print("Not on it: {} ({}, run {}): {}".format(*line))
 
@@ -80,6 +80,14 @@ def demo_server(
         faults=Faults.model_validate_json(faults.read_text()) if faults else Faults(),
         port=port,
     )
+
+
+def _show_log() -> None:
+    """What the stages say, on the terminal too and not in Dagster's log alone."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    logging.getLogger("eval_pipeline").addHandler(handler)
+    logging.getLogger("eval_pipeline").setLevel(logging.INFO)
 
 
 def _warehouse() -> Warehouse:

@@ -1,47 +1,49 @@
 """Rows as people read them: the leaderboard in a terminal, the schema as a page."""
 
+from collections.abc import Hashable, Mapping
+from typing import Any
+
 import duckdb
 import pandas as pd
+from rich.box import SIMPLE
 from rich.table import Table
 
 from eval_pipeline.warehouse import apply_migrations, query
 
 
 def leaderboard_table(rows: pd.DataFrame) -> Table:
-    """The leaderboard; simulated models are called so."""
-    simulated = bool(len(rows)) and bool(rows["simulated"].all())
+    """The leaderboard, narrow enough for any terminal; simulated models are called so."""
+    simulated = len(rows) > 0 and rows["simulated"].all()
     table = Table(
-        title="Leaderboard" + (" of SIMULATED models (demo)" if simulated else ""),
-        caption="accuracy with its 95 % interval; calibration error: lower is better",
+        title="Leaderboard"
+        + (" of SIMULATED models (their skill is invented)" if simulated else ""),
+        caption="In brackets the 95 % interval. Calibration error: lower is better.",
+        box=SIMPLE,
     )
-    for name in (
-        "rank",
-        "model",
-        "accuracy",
-        "interval",
-        "calibration",
-        "items",
-        "cost",
-        "p50",
-        "run",
-    ):
-        table.add_column(name, justify="left" if name in ("model", "run") else "right")
+    table.add_column("#", justify="right")
+    table.add_column("model", no_wrap=True)
+    for name in ("accuracy", "calib.", "items", "USD"):
+        table.add_column(name, justify="right", no_wrap=True)
     for row in rows.to_dict("records"):
-        mark = " (simulated)" if row["simulated"] else ""
-        part = " (text only)" if row["scope"] == "text" else ""
-        experiment = "" if row["experiment"] == "default" else f" [{row['experiment']}]"
         table.add_row(
             str(row["rank"]),
-            f"{row['model']}{mark}{part}{experiment}",
-            f"{row['accuracy']:.1%}",
-            f"{row['accuracy_low']:.1%} … {row['accuracy_high']:.1%}",
+            row["model"] + _remarks(row),
+            f"{row['accuracy']:.1%} ({row['accuracy_low']:.0%} to {row['accuracy_high']:.0%})",
             _number(row["calibration_error"], "{:.3f}"),
             str(row["judged"]),
-            _number(row["cost_usd"], "${:.4f}"),
-            _number(row["latency_p50_s"], "{:.2f} s"),
-            row["run"],
+            _number(row["cost_usd"], "{:.4f}"),
         )
     return table
+
+
+def _remarks(row: Mapping[Hashable, Any]) -> str:
+    remarks = [
+        "simulated" if row["simulated"] else "",
+        "text only" if row["scope"] == "text" else "",
+        "" if row["experiment"] == "default" else row["experiment"],
+    ]
+    said = ", ".join(filter(None, remarks))
+    return f" ({said})" if said else ""
 
 
 def schema_page() -> str:

@@ -52,6 +52,7 @@ def test_a_cut_reply_breaks_off_after_it_began(stream: bool) -> None:
 
     assert reply.status_code == 200
     assert b"Simulated reply" in received
+    assert b"Confidence" not in received
     assert b'"finish_reason": "stop"' not in received
 
 

@@ -49,6 +49,15 @@ def write_parquet(path: Path, rows: Sequence[dict[str, str]]) -> None:
         connection.execute(f"copy t to '{path}' (format parquet)")
 
 
+def a_shard(folder: Path, *ids: str) -> bytes:
+    path = folder / "shard.parquet"
+    fields = {"question": "Q", "answer": "A", "answer_type": "exactMatch", "category": "C"}
+    write_parquet(path, [{"id": name} | fields for name in ids])
+    content = path.read_bytes()
+    path.unlink()
+    return content
+
+
 def load(folder: Path, name: str) -> tuple[ExamQuestion, ...]:
     suite = Suite(name="hle", path=Path(name))
     return load_questions(suite, some_settings(folder, suite))

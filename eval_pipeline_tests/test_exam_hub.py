@@ -17,9 +17,10 @@ from pydantic import SecretStr
 
 from eval_pipeline.exam.dataset import DatasetError, load_questions
 from eval_pipeline.exam.hub import download
+from eval_pipeline.records import ExamQuestion
 from eval_pipeline.settings import Hub, Suite
 from eval_pipeline_tests.test_exam_dataset import some_settings
-from eval_pipeline_tests.test_exam_files import write_parquet
+from eval_pipeline_tests.test_exam_files import a_shard
 
 REPOSITORY = "cais/hle"
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -71,18 +72,14 @@ class TinyHub:
         return 200, headers, content
 
 
-@contextmanager
-def served(hub: TinyHub) -> Iterator[TinyHub]:
+def a_handler(hub: TinyHub) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
         def do_GET(self) -> None:
             path = unquote(self.path.partition("?")[0])
             status, headers, body = hub.answer(path, self.headers["Authorization"])
             self.send_response(status)
-            for name, value in headers.items():
+            for name, value in (headers | {"Content-Length": str(len(body))}).items():
                 self.send_header(name, value)
-            self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             if self.command != "HEAD":
                 self.wfile.write(body)
@@ -92,8 +89,12 @@ def served(hub: TinyHub) -> Iterator[TinyHub]:
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
+    return Handler
+
+
+@contextmanager
+def served(hub: TinyHub) -> Iterator[TinyHub]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), a_handler(hub))
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     hub.address = f"http://127.0.0.1:{server.server_port}"
@@ -115,15 +116,6 @@ def a_hub(split: str = "test", revision: str = COMMIT, repository: str = REPOSIT
     return Hub(repository=repository, split=split, revision=revision)
 
 
-def a_shard(folder: Path, *ids: str) -> bytes:
-    path = folder / "shard.parquet"
-    fields = {"question": "Q", "answer": "A", "answer_type": "exactMatch", "category": "C"}
-    write_parquet(path, [{"id": name} | fields for name in ids])
-    content = path.read_bytes()
-    path.unlink()
-    return content
-
-
 def two_shards(folder: Path) -> dict[str, bytes]:
     return {
         "README.md": b"# Exam",
@@ -134,45 +126,36 @@ def two_shards(folder: Path) -> dict[str, bytes]:
     }
 
 
+def load(server: TinyHub, root: Path, revision: str = COMMIT, **keys: str) -> list[ExamQuestion]:
+    suite = Suite(name="hle", hub=a_hub(revision=revision))
+    secrets = {name: SecretStr(value) for name, value in keys.items()}
+    changes = {"hub_endpoint": server.address, "keys": secrets}
+    return [*load_questions(suite, some_settings(root, suite).model_copy(update=changes))]
+
+
 def refusal(server: TinyHub, hub: Hub, cache: Path, token: str | None = None) -> str:
     with pytest.raises(DatasetError) as raised:
         download(hub, token=token, endpoint=server.address, cache=cache)
     return str(raised.value)
 
 
-def everything_in(folder: Path) -> list[Path]:
-    return sorted(folder.rglob("*"))
-
-
 @pytest.mark.parametrize("revision", [COMMIT, "main"])
-def test_a_split_of_two_shards_loads_in_the_order_of_their_names(
-    tmp_path: Path, revision: str
-) -> None:
-    suite = Suite(name="hle", hub=a_hub(revision=revision))
+def test_two_shards_load_in_the_order_of_their_names(tmp_path: Path, revision: str) -> None:
     with served(TinyHub(two_shards(tmp_path))) as server:
-        settings = some_settings(tmp_path, suite).model_copy(
-            update={"hub_endpoint": server.address}
-        )
-
-        questions = load_questions(suite, settings)
+        questions = load(server, tmp_path, revision)
 
     assert [question.id for question in questions] == ["q1", "q2", "q3"]
     assert not any("train" in path for path in server.asked)
 
 
 def test_a_row_of_a_shard_is_refused_with_the_repository_and_the_file(tmp_path: Path) -> None:
-    suite = Suite(name="hle", hub=a_hub())
     files = {
         "data/test-0.parquet": a_shard(tmp_path, "q1", "q2"),
         "data/test-1.parquet": a_shard(tmp_path, "q2"),
     }
-    with served(TinyHub(files)) as server:
-        settings = some_settings(tmp_path, suite).model_copy(
-            update={"hub_endpoint": server.address}
-        )
 
-        with pytest.raises(DatasetError) as raised:
-            load_questions(suite, settings)
+    with served(TinyHub(files)) as server, pytest.raises(DatasetError) as raised:
+        load(server, tmp_path)
 
     assert str(raised.value) == (
         "cais/hle test-1.parquet: row 1 (id 'q2'): "
@@ -215,21 +198,15 @@ def test_an_interrupted_download_is_not_taken_for_a_whole_one(tmp_path: Path) ->
     assert len(paths) == 2
 
 
-def test_nothing_is_written_outside_the_cache(tmp_path: Path) -> None:
+def test_only_the_cache_is_written_to(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     home = Path(constants.HF_HOME)
-    before = everything_in(home)
+    before = sorted(home.rglob("*"))
     with served(TinyHub(two_shards(tmp_path))) as server:
         paths = download(a_hub(), token=None, endpoint=server.address, cache=tmp_path / "hub")
 
     assert all(path.is_relative_to(tmp_path / "hub") for path in paths)
-    assert everything_in(home) == before
+    assert sorted(home.rglob("*")) == before
     assert [path.name for path in tmp_path.iterdir()] == ["hub"]
-
-
-def test_no_progress_is_shown(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    with served(TinyHub(two_shards(tmp_path))) as server:
-        download(a_hub(), token=None, endpoint=server.address, cache=tmp_path / "hub")
-
     assert capfd.readouterr() == ("", "")
 
 
@@ -264,21 +241,14 @@ def test_an_unknown_split_is_refused_with_the_files_there_are(tmp_path: Path) ->
 
 
 def test_the_token_of_the_settings_opens_a_gated_data_set(tmp_path: Path) -> None:
-    suite = Suite(name="hle", hub=a_hub())
     with served(TinyHub(two_shards(tmp_path), gated=True, private=True)) as server:
-        settings = some_settings(tmp_path, suite).model_copy(
-            update={"hub_endpoint": server.address, "keys": {"HF_TOKEN": SecretStr(TOKEN)}}
-        )
-
-        questions = load_questions(suite, settings)
+        questions = load(server, tmp_path, HF_TOKEN=TOKEN)
 
     assert len(questions) == 3
     assert set(server.authorizations) == {f"Bearer {TOKEN}"}
 
 
-def test_a_token_of_this_machine_is_not_used(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_token_of_this_machine_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_TOKEN", TOKEN)
     with served(TinyHub(two_shards(tmp_path))) as server:
         download(a_hub(), token=None, endpoint=server.address, cache=tmp_path / "hub")
@@ -286,11 +256,15 @@ def test_a_token_of_this_machine_is_not_used(
     assert set(server.authorizations) == {None}
 
 
+A_GATED_HUB = TinyHub({"test.csv": b""}, gated=True)
+A_CLOSED_HUB = TinyHub({"test.csv": b""}, gated=True, granted=False)
+
+
 @pytest.mark.parametrize(
     ("server", "hub", "token", "advice"),
     [
-        (TinyHub({"test.csv": b""}, gated=True), a_hub(), None, "put a token into HF_TOKEN"),
-        (TinyHub({"test.csv": b""}, gated=True), a_hub(), None, "accept the conditions on"),
+        (A_GATED_HUB, a_hub(), None, "and put a token into HF_TOKEN"),
+        (A_CLOSED_HUB, a_hub(), TOKEN, "has no access to this gated data set; accept"),
         (TinyHub({}, private=True), a_hub(), None, "if it is private, put a token into HF_TOKEN"),
         (TinyHub({}), a_hub(), "hf_wrong", "the hub does not accept the token in HF_TOKEN"),
         (TinyHub({}), a_hub(repository="no/no"), None, "there is no data set at"),
@@ -312,14 +286,6 @@ def test_each_refusal_says_what_to_do(
     assert advice in message
     assert "\n" not in message
     assert "hf_" not in message
-
-
-def test_a_gated_data_set_refuses_a_token_without_access(tmp_path: Path) -> None:
-    with served(TinyHub({"test.csv": b""}, gated=True, granted=False)) as server:
-        message = refusal(server, a_hub(), tmp_path / "hub", TOKEN)
-
-    assert "the token in HF_TOKEN has no access to this gated data set" in message
-    assert TOKEN not in message
 
 
 def test_an_endpoint_that_is_not_there_is_told(tmp_path: Path) -> None:

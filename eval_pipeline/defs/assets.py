@@ -75,7 +75,7 @@ async def predictions(
         tallies = await predict(
             models,
             benchmark,
-            config.launch(context.run_id),
+            config.launch(context.run.run_id),
             settings=settings,
             journal=journal,
             gateways=gateways,
@@ -100,7 +100,7 @@ async def judged(
         tallies = await judge(
             models,
             known_model(journal, settings.judge.model),
-            config.launch(context.run_id),
+            config.launch(context.run.run_id),
             settings=settings,
             journal=journal,
             gateways=gateways,

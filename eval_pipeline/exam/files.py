@@ -15,8 +15,7 @@ COLUMNS = REQUIRED + OPTIONAL
 
 _BOM = b"\xef\xbb\xbf"
 _CSV_FIELD_LIMIT = 256 * 1024 * 1024
-_PARQUET_SLICE_BYTES = 32 * 1024 * 1024
-_PARQUET_SLICE_ROWS = 10_000
+_PARQUET_SLICE = 200
 
 
 class DatasetError(Exception):
@@ -160,24 +159,18 @@ def _parquet_rows(source: Source, connection: duckdb.DuckDBPyConnection) -> Rows
     present = [str(name) for name, *_ in described]
     _check_columns(source, present)
     columns = [name for name in COLUMNS if name in present]
-    counted = connection.execute("select count(*) from read_parquet(?)", [pattern]).fetchone()
-    total = int(counted[0]) if counted else 0
-    step = _slice_rows(source.path.stat().st_size, total)
-    # One query would hold up to 2048 rows, images included, beside the rows that are kept.
+    # One query would hold up to 2048 rows, images included, beside the rows that are kept;
+    # sorting in the query would hold a copy of them, so the slice is sorted here.
     query = (
-        f"select {', '.join(columns)} "
+        f"select file_row_number, {', '.join(columns)} "
         "from (select * from read_parquet(?, file_row_number = true)) "
-        "where file_row_number >= ? and file_row_number < ? order by file_row_number"
+        "where file_row_number >= ? and file_row_number < ?"
     )
-    for start in range(0, total, step):
-        rows = connection.execute(query, [pattern, start, start + step]).fetchall()
-        for number, row in enumerate(rows, start=start + 1):
-            yield Row(number, dict(zip(columns, row, strict=True)))
-
-
-def _slice_rows(size: int, total: int) -> int:
-    bytes_per_row = max(1, size // max(1, total))
-    return max(1, min(_PARQUET_SLICE_ROWS, _PARQUET_SLICE_BYTES // bytes_per_row))
+    start = 0
+    while rows := connection.execute(query, [pattern, start, start + _PARQUET_SLICE]).fetchall():
+        for index, *cells in sorted(rows, key=lambda row: int(row[0])):
+            yield Row(index + 1, dict(zip(columns, cells, strict=True)))
+        start += _PARQUET_SLICE
 
 
 def _check_columns(source: Source, present: list[str]) -> None:

@@ -1,6 +1,7 @@
 """Judging every prediction that has no verdict yet."""
 
 import asyncio
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -26,6 +27,8 @@ from eval_pipeline.runs import Mode, latest
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.predict import Launch, retry_policy
 from eval_pipeline.stages.workers import Spending, Tally, land, priced, work_through
+
+log = logging.getLogger(__name__)
 
 
 class _Pending(NamedTuple):
@@ -136,11 +139,13 @@ class _Judge:
     places: asyncio.Semaphore
 
     async def run(self, model: str, spending: Spending) -> Tally:
-        tally = Tally(model)
+        tally = Tally(model, "judged")
         for run in self._runs(model):
-            pending = list(self._pending(run))
-            tally.planned += len(pending)
-            await self._judge_run(run, pending, tally, spending)
+            if pending := list(self._pending(run)):
+                tally.planned += len(pending)
+                await self._judge_run(run, pending, tally, spending)
+        if tally.planned:
+            log.info(tally.line())
         return tally
 
     async def _judge_run(
@@ -156,7 +161,7 @@ class _Judge:
             await work_through(
                 pending,
                 do,
-                num_workers=min(self.settings.judge.num_workers, max(1, len(pending))),
+                num_workers=min(self.settings.judge.num_workers, len(pending)),
                 tally=tally,
                 spending=spending,
             )

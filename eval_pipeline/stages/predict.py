@@ -68,7 +68,7 @@ class _Predict:
     gateways: Gateways
 
     async def run(self, model: Model, spending: Spending) -> Tally:
-        tally = Tally(model.id)
+        tally = Tally(model.id, "asked")
         try:
             asker = _Asker.of(model, self.settings, self.gateways)
             opened = self._open(model, asker.system_prompt)
@@ -91,6 +91,7 @@ class _Predict:
                 tally=tally,
                 spending=spending,
             )
+        log.info(tally.line())
         return tally
 
     def _open(self, model: Model, system_prompt: str) -> OpenRun:

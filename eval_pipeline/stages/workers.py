@@ -34,6 +34,7 @@ class Tally:
     """What a stage did for one model: counted as it happens, reported at the end."""
 
     model: str
+    verb: str
     planned: int = 0
     outcomes: Counter[Outcome] = field(default_factory=Counter)
     input_tokens: int = 0
@@ -51,6 +52,12 @@ class Tally:
         self.input_tokens += usage.input_tokens or 0
         self.output_tokens += usage.output_tokens or 0
         self.cost_usd += usage.cost_usd or 0.0
+
+    def line(self) -> str:
+        """The tally in a sentence."""
+        outcomes = ", ".join(f"{count} {outcome}" for outcome, count in self.outcomes.most_common())
+        done = f"{self.model}: {self.asked} of {self.planned} {self.verb} ({outcomes or 'none'})"
+        return f"{done}, {self.cost_usd:.4f} USD" + (f"; {self.stopped}" if self.stopped else "")
 
     def stop(self, reason: str, *, failed: bool) -> None:
         """No further request is made; the first reason is the one that is told."""
@@ -112,11 +119,7 @@ class _Progress:
         self._told = moment
         rate = self._tally.asked / (moment - self._started)
         left = (self._tally.planned - self._tally.asked) / rate
-        log.info(
-            "%s: %d of %d done, %.1f/s, %.4f USD, about %.0f s left",
-            self._tally.model, self._tally.asked, self._tally.planned, rate,
-            self._tally.cost_usd, left,
-        )  # fmt: skip
+        log.info("%s; %.1f/s, about %.0f s left", self._tally.line(), rate, left)
 
 
 def priced(usage: Usage, prices: Prices) -> Usage:

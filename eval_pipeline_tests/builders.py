@@ -1,0 +1,182 @@
+"""Records, benchmarks and settings for the tests: whole by default, changed by keyword."""
+
+import json
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+from eval_pipeline.benchmark import Benchmark
+from eval_pipeline.records import (
+    PROTOCOL,
+    BenchmarkVersion,
+    ExamQuestion,
+    ItemKey,
+    Judgement,
+    Model,
+    Prediction,
+    Run,
+    SuiteVersion,
+    fingerprint,
+)
+from eval_pipeline.settings import Settings
+
+NOON = datetime(2025, 1, 1, 12, tzinfo=UTC)
+"""When everything happened that was not told when it happened."""
+
+
+def a_question(item_id: str = "q1", **changes: object) -> ExamQuestion:
+    """A text question of the suite `sample`, category Math, whose answer is 42."""
+    return ExamQuestion.model_validate(
+        {
+            "suite": "sample",
+            "id": item_id,
+            "question": f"What is 6 times 7? ({item_id})",
+            "image": None,
+            "answer": "42",
+            "answer_type": "exactMatch",
+            "category": "Math",
+            "rationale": "Counting.",
+            "raw_subject": "Arithmetic",
+            **changes,
+        }
+    )
+
+
+def a_model(model_id: str = "demo/strong", **changes: object) -> Model:
+    """A simulated model that reads text."""
+    vendor, _, name = model_id.partition("/")
+    return Model.model_validate(
+        {
+            "id": model_id,
+            "gateway": "demo",
+            "request_name": model_id,
+            "vendor": vendor,
+            "name": name,
+            "display_name": f"The {name}",
+            "simulated": True,
+            **changes,
+        }
+    )
+
+
+def a_run(
+    run_id: str = "run-1",
+    model: str = "demo/strong",
+    plan: Iterable[tuple[str, str]] = (("sample", "q1"),),
+    **changes: object,
+) -> Run:
+    """A full run; its benchmark version is that of `a_benchmark()`."""
+    return Run.model_validate(
+        {
+            "run_id": run_id,
+            "model": model,
+            "experiment": "default",
+            "benchmark_version": a_benchmark().version.benchmark_version,
+            "plan": tuple(plan),
+            "plan_filter": {},
+            "scope": "full",
+            "parameters": {"temperature": 0},
+            "simulated": True,
+            "opened_at": NOON,
+            **changes,
+        }
+    )
+
+
+def a_prediction(item_id: str = "q1", **changes: object) -> Prediction:
+    """A right answer in `run-1`; its id names run, model, suite and item."""
+    values: dict[str, object] = {
+        "run_id": "run-1",
+        "model": "demo/strong",
+        "suite": "sample",
+        "item_id": item_id,
+        "outcome": "ok",
+        "answer": "42",
+        "attempts": 1,
+        "request_hash": fingerprint(item_id),
+        "finished_at": NOON,
+        **changes,
+    }
+    named = (str(values[name]) for name in ("run_id", "model", "suite", "item_id"))
+    return Prediction.model_validate({"prediction_id": " ".join(named), **values})
+
+
+def a_judgement(prediction: Prediction, score: float | None = 1.0, **changes: object) -> Judgement:
+    """The verdict of `demo/judge` on that prediction."""
+    about = prediction.model_dump(
+        include={"prediction_id", "run_id", "model", "suite", "item_id", "sample"}
+    )
+    return Judgement.model_validate(
+        {
+            **about,
+            "judge": "demo/judge",
+            "judge_version": "v1",
+            "outcome": "ok" if score is not None else "judge_unparsable",
+            "score": score,
+            "reason": "Compared with the reference.",
+            "attempts": 1,
+            "finished_at": NOON,
+            **changes,
+        }
+    )
+
+
+def a_benchmark(*questions: ExamQuestion, loaded_at: datetime = NOON) -> Benchmark:
+    """A benchmark of these questions; of `a_question()` if there are none."""
+    questions = questions or (a_question(),)
+    suites = tuple(
+        _suite_version(name, [question for question in questions if question.suite == name])
+        for name in dict.fromkeys(question.suite for question in questions)
+    )
+    return Benchmark(
+        version=BenchmarkVersion(
+            benchmark_version=fingerprint([suite.model_dump() for suite in suites]),
+            suites=suites,
+            answer_prompt_hash=fingerprint("answer"),
+            judge_prompt_hash=fingerprint("judge"),
+            protocol=PROTOCOL,
+            loaded_at=loaded_at,
+        ),
+        items={ItemKey(question.suite, question.id): question for question in questions},
+    )
+
+
+def settings_in(folder: Path, **changes: object) -> Settings:
+    """Writes the offline demo's settings with the changes and three questions; then loads them."""
+    values: dict[str, object] = {
+        "suites": [{"name": "sample", "path": "questions.jsonl"}],
+        "gateways": [{"name": "demo", "kind": "demo"}],
+        "selection": {"exclude_models": ["demo/judge"]},
+        "judge": {"model": "demo/judge"},
+        "requests": {"first_wait_s": 0, "longest_wait_s": 0},
+    }
+    for name, change in changes.items():
+        match values.get(name), change:
+            case dict() as present, dict():
+                values[name] = {**present, **change}
+            case _:
+                values[name] = change
+    questions = [a_question("q1"), a_question("q2"), a_question("q3", category="Physics")]
+    rows = [question.model_dump(mode="json", exclude={"suite"}) for question in questions]
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    path = folder / "eval_pipeline.toml"
+    path.write_text("".join(f"{name} = {_toml(value)}\n" for name, value in values.items()))
+    return Settings.from_env({"EVALS_SETTINGS": str(path)})
+
+
+def _suite_version(name: str, questions: list[ExamQuestion]) -> SuiteVersion:
+    dumped = (question.model_dump(mode="json") for question in questions)
+    return SuiteVersion(suite=name, suite_version=fingerprint(*dumped), items=len(questions))
+
+
+def _toml(value: object) -> str:
+    match value:
+        case Mapping():
+            return "{" + ", ".join(f"{json.dumps(k)} = {_toml(v)}" for k, v in value.items()) + "}"
+        case list() | tuple():
+            return "[" + ", ".join(map(_toml, value)) + "]"
+        case bool() | int() | float():
+            return json.dumps(value)
+        case _:
+            return json.dumps(str(value))

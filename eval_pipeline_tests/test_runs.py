@@ -1,0 +1,152 @@
+"""Which items a run covers, which run goes on, and what is left to ask in it."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from eval_pipeline.journal import PREDICTIONS, RUNS, Journal
+from eval_pipeline.records import ItemKey, Outcome, PlanFilter, Prediction, Run, Scope
+from eval_pipeline.runs import Mode, RunError, choose, open_run
+from eval_pipeline_tests.builders import a_benchmark, a_model, a_prediction, a_question, a_run
+
+PICTURE = "data:image/png;base64,AAAA"
+PLAN = (ItemKey("sample", "q1"), ItemKey("sample", "q2"), ItemKey("sample", "q3"))
+
+
+def a_journal(folder: Path, *runs: Run, predictions: Iterable[Prediction] = ()) -> Journal:
+    journal = Journal(folder)
+    for run in runs:
+        journal.write_whole(RUNS, run.model, run.run_id, records=[run])
+    for number, one in enumerate(predictions):
+        journal.write_whole(PREDICTIONS, one.model, one.run_id, f"{number}", records=[one])
+    return journal
+
+
+@pytest.mark.parametrize(
+    ("chosen", "expected", "scope"),
+    [
+        (PlanFilter(), "q1 q2 q3 p1", Scope.FULL),
+        (PlanFilter(text_only=True), "q1 q3 p1", Scope.TEXT),
+        (PlanFilter(max_samples=1), "q1 p1", Scope.FILTERED),
+        (PlanFilter(text_only=True, max_samples=2), "q1 q3 p1", Scope.FILTERED),
+        (PlanFilter(categories=("Physics",)), "q3", Scope.FILTERED),
+        (PlanFilter(test_filter="^sample/Math/q[12]$"), "q1 q2", Scope.FILTERED),
+        (PlanFilter(test_filter="/p"), "p1", Scope.FILTERED),
+        (PlanFilter(test_filter="nowhere"), "", Scope.FILTERED),
+    ],
+)
+def test_a_filter_chooses_items_in_the_order_of_the_data_set(
+    chosen: PlanFilter, expected: str, scope: Scope
+) -> None:
+    items = a_benchmark(
+        a_question("q1"),
+        a_question("q2", image=PICTURE),
+        a_question("q3", category="Physics"),
+        a_question("p1", suite="private"),
+    ).items
+
+    plan, found = choose(items, a_model(input_modalities=("text", "image")), chosen)
+
+    assert " ".join(key.item_id for key in plan) == expected
+    assert found is scope
+
+
+def test_a_model_that_sees_no_images_is_asked_text_only() -> None:
+    items = a_benchmark(a_question("q1"), a_question("q2", image=PICTURE)).items
+
+    plan, scope = choose(items, a_model(input_modalities=("text",)), PlanFilter())
+
+    assert plan == (ItemKey("sample", "q1"),)
+    assert scope is Scope.TEXT
+
+
+@pytest.mark.parametrize(
+    ("mode", "run_id", "expected"),
+    [
+        (Mode.AUTO, None, "old: q2 q3"),
+        (Mode.RESUME, None, "old: q3"),
+        (Mode.FIX, None, "old: q2 q3"),
+        (Mode.FRESH, None, "new: q1 q2 q3"),
+        (Mode.AUTO, "ol", "old: q2 q3"),
+        (Mode.RESUME, "old", "old: q3"),
+    ],
+)
+def test_the_mode_says_what_is_asked_again(
+    tmp_path: Path, mode: Mode, run_id: str | None, expected: str
+) -> None:
+    done = [a_prediction("q1", run_id="old"), a_prediction("q2", run_id="old", outcome="timeout")]
+    journal = a_journal(tmp_path, a_run("old", plan=PLAN), predictions=done)
+
+    opened = open_run(journal, a_run("new", plan=PLAN), mode, run_id)
+
+    asked = " ".join(key.item_id for key in opened.pending)
+    assert f"{opened.run.run_id}: {asked}" == expected
+
+
+def test_a_finished_run_is_followed_by_a_new_one(tmp_path: Path) -> None:
+    journal = a_journal(tmp_path, a_run("old"), predictions=[a_prediction(run_id="old")])
+
+    opened = open_run(journal, a_run("new"), Mode.AUTO, None)
+
+    assert opened.run.run_id == "new"
+    assert [run.run_id for run in journal.read(RUNS, "demo/strong")] == ["new", "old"]
+
+
+def test_a_dagster_run_that_is_tried_again_goes_on_with_its_own_run(tmp_path: Path) -> None:
+    journal = a_journal(tmp_path, a_run("same"), predictions=[a_prediction(run_id="same")])
+
+    opened = open_run(journal, a_run("same"), Mode.FRESH, None)
+
+    assert opened.pending == ()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"experiment": "terse"},
+        {"benchmark_version": "other"},
+        {"parameters": {"temperature": 1}},
+        {"plan": PLAN[:2]},
+    ],
+)
+def test_a_run_that_measures_something_else_is_not_continued(
+    tmp_path: Path, changes: dict[str, object]
+) -> None:
+    journal = a_journal(tmp_path, a_run("old", plan=PLAN))
+    wanted = a_run("new", plan=PLAN).model_copy(update=changes)
+
+    opened = open_run(journal, wanted, Mode.AUTO, None)
+
+    assert opened.run == wanted
+
+
+@pytest.mark.parametrize(
+    ("mode", "run_id", "reason"),
+    [
+        (Mode.FIX, None, "demo/strong has no run of this plan to fix"),
+        (Mode.AUTO, "beef", "demo/strong has no run beef; its latest runs: old"),
+        (Mode.AUTO, "old", "Run old was made under the experiment 'terse'"),
+    ],
+)
+def test_what_can_not_be_continued_is_refused_with_the_reason(
+    tmp_path: Path, mode: Mode, run_id: str | None, reason: str
+) -> None:
+    journal = a_journal(tmp_path, a_run("old", experiment="terse"))
+
+    with pytest.raises(RunError, match=reason):
+        open_run(journal, a_run("new"), mode, run_id)
+
+
+@pytest.mark.parametrize("outcome", list(Outcome))
+def test_only_what_says_nothing_about_the_model_is_asked_again(
+    tmp_path: Path, outcome: Outcome
+) -> None:
+    journal = a_journal(
+        tmp_path, a_run(plan=PLAN), predictions=[a_prediction("q1", outcome=outcome)]
+    )
+
+    opened = open_run(journal, a_run("new", plan=PLAN), Mode.AUTO, None)
+
+    finished = outcome in {"ok", "refused", "truncated", "content_filter"}
+    assert (PLAN[0] in opened.pending) is not finished
