@@ -6,11 +6,14 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from pydantic import ValidationError
 from rich.console import Console
 
 from eval_pipeline.benchmark import load_benchmark
 from eval_pipeline.exam.dataset import DatasetError
 from eval_pipeline.journal import Journal, JournalError
+from eval_pipeline.providers.demo.faults import Faults
+from eval_pipeline.providers.demo.server import PortTaken, serve
 from eval_pipeline.providers.model_lists import CatalogError
 from eval_pipeline.reporting import leaderboard_table, schema_page
 from eval_pipeline.runs import RunError
@@ -19,7 +22,15 @@ from eval_pipeline.warehouse import Warehouse, WarehouseError, query
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 console = Console()
-UNDERSTOOD = (SettingsError, DatasetError, CatalogError, JournalError, RunError, WarehouseError)
+UNDERSTOOD = (
+    SettingsError,
+    DatasetError,
+    CatalogError,
+    JournalError,
+    RunError,
+    WarehouseError,
+    PortTaken,
+)
 
 
 def main() -> None:
@@ -27,17 +38,19 @@ def main() -> None:
     try:
         app()
     except UNDERSTOOD as error:
-        typer.echo(str(error), err=True)
+        typer.echo(getattr(error, "strerror", None) or str(error), err=True)
         sys.exit(2)
 
 
 @app.command()
 def run() -> None:
     """Evaluate every selected model: ask what is missing, judge, compute, in Dagster's history."""
-    from eval_pipeline.defs.launch import evaluate  # noqa: PLC0415  (Dagster takes seconds to load)
+    # Loading Dagster takes seconds that the other commands do without.
+    from eval_pipeline.defs.launch import evaluate  # noqa: PLC0415
 
     _show_log()
-    if not evaluate(Settings.from_env()):
+    if failures := evaluate(Settings.from_env()):
+        typer.echo("\n".join(failures), err=True)
         sys.exit(1)
 
 
@@ -72,14 +85,19 @@ def demo_server(
     ] = None,
 ) -> None:
     """Serve the SIMULATED models on loopback until interrupted, well behaved or not."""
-    from eval_pipeline.providers.demo.faults import Faults  # noqa: PLC0415
-    from eval_pipeline.providers.demo.server import serve  # noqa: PLC0415
+    items = tuple(load_benchmark(Settings.from_env()).items.values())
+    serve(items, faults=_read_faults(faults) if faults else Faults(), port=port)
 
-    serve(
-        tuple(load_benchmark(Settings.from_env()).items.values()),
-        faults=Faults.model_validate_json(faults.read_text()) if faults else Faults(),
-        port=port,
-    )
+
+def _read_faults(path: Path) -> Faults:
+    try:
+        return Faults.model_validate_json(path.read_text("utf-8"))
+    except OSError as error:
+        raise SettingsError(f"{path} can not be read: {error.strerror}.") from None
+    except ValidationError as error:
+        problem = error.errors()[0]
+        field = ".".join(map(str, problem["loc"]))
+        raise SettingsError(f"{path}: {field + ': ' if field else ''}{problem['msg']}.") from None
 
 
 def _show_log() -> None:

@@ -1,5 +1,6 @@
 """Refreshing the catalog: what the gateways list now is journalled, and partitions follow it."""
 
+import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -10,6 +11,8 @@ from eval_pipeline.providers.gateways import Gateways
 from eval_pipeline.records import Model, Sighting, now
 from eval_pipeline.runs import RunError
 from eval_pipeline.settings import Settings
+
+log = logging.getLogger(__name__)
 
 
 class Changes(NamedTuple):
@@ -47,6 +50,14 @@ async def refresh(settings: Settings, gateways: Gateways, journal: Journal) -> R
     before = known_models(journal)
     catalog = await fetch(settings, gateways.lent_client, redact=settings.redact)
     selected = select(catalog.models, settings.selection, text_only=settings.plan.text_only)
+    refreshed = Refreshed(catalog, selected, before)
+    for warning in refreshed.warnings:
+        log.warning(warning)
+    if not selected.models:
+        raise RunError(
+            "No model is selected, so nothing is changed. See [selection] in eval_pipeline.toml "
+            f"and the variable MODELS. {' '.join(selected.warnings)}".strip()
+        )
     chosen = {model.id for model in selected.models}
     moment = now()
     journal.write_whole(
@@ -57,7 +68,7 @@ async def refresh(settings: Settings, gateways: Gateways, journal: Journal) -> R
             for model in catalog.models
         ],
     )
-    return Refreshed(catalog, selected, before)
+    return refreshed
 
 
 def known_models(journal: Journal) -> Mapping[str, Model]:

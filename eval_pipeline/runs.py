@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from eval_pipeline.benchmark import Benchmark
-from eval_pipeline.journal import PREDICTIONS, RUNS, Journal
+from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, Journal
 from eval_pipeline.records import (
     Item,
     ItemKey,
@@ -99,8 +99,8 @@ def open_run(journal: Journal, wanted: Run, mode: Mode, run_id: str | None) -> O
     run = _find(journal, wanted, mode, run_id)
     if run is not None:
         opened = OpenRun(run, _pending(journal, run, failed_too=mode is not Mode.RESUME))
-        finished = not opened.pending and mode is Mode.AUTO and run_id is None
-        if not finished or run.run_id == wanted.run_id:
+        chosen = mode is not Mode.AUTO or run_id is not None or run.run_id == wanted.run_id
+        if chosen or opened.pending or not _is_judged(journal, run):
             return opened
     journal.write_whole(RUNS, wanted.model, wanted.run_id, records=[wanted])
     return OpenRun(wanted, wanted.plan)
@@ -153,6 +153,16 @@ def _pending(journal: Journal, run: Run, *, failed_too: bool) -> tuple[ItemKey, 
         for key in run.plan
         if key not in known or (failed_too and not known[key].outcome.is_result)
     )
+
+
+def _is_judged(journal: Journal, run: Run) -> bool:
+    """Whether every item has a score. Until then a new run would pay again for what is there."""
+    scored = {
+        ItemKey(judgement.suite, judgement.item_id)
+        for judgement in journal.read(JUDGED, run.model, run.run_id)
+        if judgement.score is not None
+    }
+    return scored.issuperset(run.plan)
 
 
 def _matches(item: Item, chosen: PlanFilter) -> bool:

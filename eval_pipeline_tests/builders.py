@@ -5,7 +5,8 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
-from eval_pipeline.benchmark import Benchmark
+from eval_pipeline.benchmark import Benchmark, keep
+from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, Journal
 from eval_pipeline.records import (
     PROTOCOL,
     BenchmarkVersion,
@@ -139,6 +140,24 @@ def a_benchmark(*questions: ExamQuestion, loaded_at: datetime = NOON) -> Benchma
         ),
         items={ItemKey(question.suite, question.id): question for question in questions},
     )
+
+
+def a_journal(
+    folder: Path, *records: Run | Prediction | Judgement, benchmark: Benchmark | None = None
+) -> Journal:
+    """A journal in the folder with the benchmark and these records; called again, it adds more."""
+    journal = Journal(folder / "journal")
+    keep(benchmark or a_benchmark(), journal)
+    name = f"{len(journal.snapshot()):04}"
+    for model, run_id in dict.fromkeys((record.model, record.run_id) for record in records):
+        of_run = [record for record in records if (record.model, record.run_id) == (model, run_id)]
+        if runs := [record for record in of_run if isinstance(record, Run)]:
+            journal.write_whole(RUNS, model, run_id, records=runs)
+        if predictions := [record for record in of_run if isinstance(record, Prediction)]:
+            journal.write_whole(PREDICTIONS, model, run_id, name, records=predictions)
+        if judgements := [record for record in of_run if isinstance(record, Judgement)]:
+            journal.write_whole(JUDGED, model, run_id, name, records=judgements)
+    return journal
 
 
 def settings_in(folder: Path, **changes: object) -> Settings:

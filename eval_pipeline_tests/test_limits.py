@@ -1,10 +1,15 @@
 """When a failed request is asked again, and how long a server may make us wait."""
 
+import asyncio
 from datetime import UTC, datetime
 
 import pytest
 
+from eval_pipeline.providers.chat import ProviderError, ask
 from eval_pipeline.providers.limits import RetryPolicy, parse_retry_after
+from eval_pipeline.records import Outcome
+from eval_pipeline_tests.test_exam_judge import ScriptedProvider
+from eval_pipeline_tests.test_openai_compatible import a_request, error_of, http
 
 NEW_YEAR = datetime(2025, 1, 1, tzinfo=UTC)
 POLICY = RetryPolicy(attempts=10, first_wait_s=1, longest_wait_s=60)
@@ -99,3 +104,36 @@ def test_retry_after_is_a_number_a_date_or_nothing(
     seconds = parse_retry_after(text, NEW_YEAR)
 
     assert seconds == expected
+
+
+@pytest.mark.parametrize(
+    ("header", "expected"),
+    [
+        ("", None),
+        ("retry-after: 7\r\n", 7.0),
+        ("retry-after: Wed, 01 Jan 2025 00:00:00 GMT\r\n", 0.0),
+        ("retry-after: soon\r\n", None),
+    ],
+)
+def test_an_error_carries_when_to_come_again(header: str, expected: float | None) -> None:
+    error = error_of(http({}, status=429, headers=header))
+
+    assert error.retry_after == expected
+
+
+def test_the_wait_is_what_the_server_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    slow_down = ProviderError(Outcome.RATE_LIMITED, "", transient=True, retry_after=7)
+    provider = ScriptedProvider([slow_down, "", "42"])
+    policy = RetryPolicy(attempts=5, first_wait_s=0, longest_wait_s=60)
+
+    asked = asyncio.run(ask(provider, a_request(), policy))
+
+    assert waits == [7, 0]
+    assert asked.attempts == 3
+    assert provider.asked == [a_request()] * 3

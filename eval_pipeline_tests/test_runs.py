@@ -5,10 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from eval_pipeline.journal import PREDICTIONS, RUNS, Journal
+from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, Journal
 from eval_pipeline.records import ItemKey, Outcome, PlanFilter, Prediction, Run, Scope
 from eval_pipeline.runs import Mode, RunError, choose, open_run
-from eval_pipeline_tests.builders import a_benchmark, a_model, a_prediction, a_question, a_run
+from eval_pipeline_tests.builders import (
+    a_benchmark,
+    a_judgement,
+    a_model,
+    a_prediction,
+    a_question,
+    a_run,
+)
 
 PICTURE = "data:image/png;base64,AAAA"
 PLAN = (ItemKey("sample", "q1"), ItemKey("sample", "q2"), ItemKey("sample", "q3"))
@@ -84,13 +91,31 @@ def test_the_mode_says_what_is_asked_again(
     assert f"{opened.run.run_id}: {asked}" == expected
 
 
-def test_a_finished_run_is_followed_by_a_new_one(tmp_path: Path) -> None:
-    journal = a_journal(tmp_path, a_run("old"), predictions=[a_prediction(run_id="old")])
+def test_a_judged_run_is_followed_by_a_new_one(tmp_path: Path) -> None:
+    prediction = a_prediction(run_id="old")
+    journal = a_journal(tmp_path, a_run("old"), predictions=[prediction])
+    verdict = a_judgement(prediction)
+    journal.write_whole(JUDGED, verdict.model, verdict.run_id, "0", records=[verdict])
 
     opened = open_run(journal, a_run("new"), Mode.AUTO, None)
 
     assert opened.run.run_id == "new"
     assert [run.run_id for run in journal.read(RUNS, "demo/strong")] == ["new", "old"]
+
+
+@pytest.mark.parametrize("score", [None, "no verdict at all"])
+def test_a_run_that_waits_for_its_judge_is_not_paid_for_again(
+    tmp_path: Path, score: str | None
+) -> None:
+    prediction = a_prediction(run_id="old")
+    journal = a_journal(tmp_path, a_run("old"), predictions=[prediction])
+    if score is None:
+        failed = a_judgement(prediction, score=None)
+        journal.write_whole(JUDGED, failed.model, failed.run_id, "0", records=[failed])
+
+    opened = open_run(journal, a_run("new"), Mode.AUTO, None)
+
+    assert (opened.run.run_id, opened.pending) == ("old", ())
 
 
 def test_a_dagster_run_that_is_tried_again_goes_on_with_its_own_run(tmp_path: Path) -> None:

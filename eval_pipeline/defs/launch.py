@@ -1,44 +1,61 @@
 """Materializing from the command line, with the same history as the UI and `dagster`."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import dagster as dg
 
 from eval_pipeline.definitions import build_definitions
 from eval_pipeline.defs.partitions import MODELS
-from eval_pipeline.runs import RunError
+from eval_pipeline.discovery import known_model
+from eval_pipeline.journal import Journal
 from eval_pipeline.settings import Settings
 
+INPUTS = ("dataset", "model_catalog")
+STAGES = ("predictions", "judged", "metrics", "leaderboard")
 RANGE_START, RANGE_END = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
 
 
-def evaluate(settings: Settings) -> bool:
-    """The whole graph for every selected model; says whether everything succeeded."""
-    job = build_definitions(settings).resolve_implicit_global_asset_job_def()
+def evaluate(settings: Settings) -> list[str]:
+    """The whole graph for every selected model, in two runs; returns what went wrong."""
     with _instance(settings) as instance:
-        inputs = _materialize(job, instance, ["dataset", "model_catalog"], {})
+        if failures := _materialize(settings, instance, INPUTS, {}):
+            return failures
+        # Better to miss the judge before the models are asked and paid.
+        known_model(Journal(settings.journal), settings.judge.model)
         models = instance.get_dynamic_partitions(MODELS)
-        if not inputs or not models:
-            raise RunError("No model is selected: see the settings under [selection], and MODELS.")
-        tags = {RANGE_START: models[0], RANGE_END: models[-1]}
+        # All partitions are one range, so one run asks all models, several at a time.
         return _materialize(
-            job, instance, ["predictions", "judged", "metrics", "leaderboard"], tags
+            settings, instance, STAGES, {RANGE_START: models[0], RANGE_END: models[-1]}
         )
 
 
 def _materialize(
-    job: dg.JobDefinition, instance: dg.DagsterInstance, assets: list[str], tags: dict[str, str]
-) -> bool:
-    result = job.execute_in_process(
-        instance=instance,
-        asset_selection=[dg.AssetKey(name) for name in assets],
-        tags=tags,
-        run_config={"loggers": {"console": {"config": {"log_level": "WARNING"}}}},
-        raise_on_error=False,
+    settings: Settings, instance: dg.DagsterInstance, assets: Sequence[str], tags: dict[str, str]
+) -> list[str]:
+    result = (
+        build_definitions(settings)
+        .resolve_implicit_global_asset_job_def()
+        .execute_in_process(
+            instance=instance,
+            asset_selection=[dg.AssetKey(name) for name in assets],
+            tags=tags,
+            # What failed is told in a sentence; the stack trace is in Dagster's history.
+            run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
+            raise_on_error=False,
+        )
     )
-    return result.success
+    failed = result.filter_events(lambda event: event.is_step_failure)
+    return [f"{event.step_key}: {_root_cause(event)}" for event in failed]
+
+
+def _root_cause(event: dg.DagsterEvent) -> str:
+    error = event.step_failure_data.error
+    while error and error.cause:
+        error = error.cause
+    # Dagster puts the exception's class before its words.
+    return error.message.strip().split(": ", 1)[-1] if error else "it failed"
 
 
 @contextmanager

@@ -1,0 +1,82 @@
+"""Killed with -9 in the middle: nothing is lost, nothing is asked twice, the end is the same."""
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from eval_pipeline.benchmark import load_benchmark
+from eval_pipeline.journal import JUDGED, PREDICTIONS, Journal, Stream
+from eval_pipeline.providers.demo.faults import Faults
+from eval_pipeline.providers.demo.minds import question_hash
+from eval_pipeline.providers.demo.server import DemoGateway
+from eval_pipeline.settings import Settings
+from eval_pipeline_tests.builders import settings_in
+from eval_pipeline_tests.project import BIN, ROOT, environment, run
+
+MODEL = "demo/average"
+SAMPLE = ROOT / "data" / "sample" / "questions.jsonl"
+
+
+def a_project_with(gateway: DemoGateway, folder: Path) -> Settings:
+    folder.mkdir()
+    (folder / "dagster.yaml").write_text((ROOT / "dagster.yaml").read_text())
+    return settings_in(
+        folder,
+        suites=[{"name": "sample", "path": SAMPLE}],
+        gateways=[{"name": "demo", "kind": "demo", "base_url": gateway.base_url}],
+        selection={"models": [MODEL]},
+        concurrency={"num_workers": 4},
+        judge={"num_workers": 4},
+    )
+
+
+def kill_after(lines: int, stream: Stream[Any], settings: Settings) -> None:
+    """Runs the pipeline and kills it, without a word, once so many lines are journalled."""
+    journal = Journal(settings.journal)
+    process = subprocess.Popen([BIN / "evals", "run"], cwd=settings.root, env=environment())
+    end = time.monotonic() + 60
+    while len(list(journal.read(stream))) < lines:
+        assert process.poll() is None, "it ended before it could be killed"
+        assert time.monotonic() < end, "it journalled too little"
+        time.sleep(0.02)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def results(settings: Settings) -> list[tuple[object, ...]]:
+    with duckdb.connect(str(settings.database), read_only=True) as db:
+        return db.sql(
+            "select judged.item_id, answer, score from judged join predictions using (prediction_id) "
+            "order by all"
+        ).fetchall()
+
+
+@pytest.mark.parametrize("stream", [PREDICTIONS, JUDGED], ids=["predicting", "judging"])
+def test_a_killed_run_goes_on_where_it_was(tmp_path: Path, stream: Stream[Any]) -> None:
+    sample = load_benchmark(settings_in(tmp_path, suites=[{"name": "sample", "path": SAMPLE}]))
+    questions = {key.item_id: item.question for key, item in sample.items.items()}
+    with DemoGateway(tuple(sample.items.values()), faults=Faults(latency_s=0.05)) as gateway:
+        settings = a_project_with(gateway, tmp_path / "killed")
+        journal = Journal(settings.journal)
+        kill_after(40, stream, settings)
+        answered = [one.item_id for one in journal.read(PREDICTIONS)]
+        judged = len(list(journal.read(JUDGED)))
+        gateway.misbehave(Faults())
+        asked_of_judge = gateway.requests["demo/judge"]
+
+        done = run(settings.root, "evals run")
+
+        assert done.returncode == 0, done.stderr
+        times = [gateway.seen[MODEL, question_hash(questions[item])] for item in answered]
+        assert set(times) == {1}
+        assert gateway.requests["demo/judge"] - asked_of_judge == len(questions) - judged
+        assert sorted(one.item_id for one in journal.read(PREDICTIONS)) == sorted(questions)
+        undisturbed = a_project_with(gateway, tmp_path / "undisturbed")
+        run(undisturbed.root, "evals run")
+        assert results(settings) == results(undisturbed)

@@ -1,0 +1,57 @@
+"""Everything that can be queried is described, and the page that describes it is up to date."""
+
+from pathlib import Path
+
+import dagster as dg
+import duckdb
+import pandas as pd
+
+import eval_pipeline
+from eval_pipeline.defs import assets
+from eval_pipeline.reporting import schema_page
+from eval_pipeline.warehouse import apply_migrations, query
+
+PAGE = Path(eval_pipeline.__file__).parents[1] / "docs" / "schema.md"
+
+
+def described() -> pd.DataFrame:
+    with duckdb.connect() as db:
+        apply_migrations(db)
+        return query(db, "schema").df()
+
+
+def test_the_page_in_docs_is_the_one_that_the_database_gives() -> None:
+    page = schema_page()
+
+    assert PAGE.read_text("utf-8") == page, "run `make docs`"
+
+
+def test_every_table_view_and_column_says_what_it_means() -> None:
+    columns = described()
+
+    silent = columns[(columns["about"].str.strip() == "") | (columns["meaning"].str.strip() == "")]
+    assert len(columns) > 100
+    assert silent[["relation", "column"]].to_numpy().tolist() == []
+
+
+def test_every_column_of_a_table_has_a_description_of_its_own() -> None:
+    with duckdb.connect() as db:
+        apply_migrations(db)
+        borrowed = db.sql(
+            "select table_name, column_name from duckdb_columns() "
+            "where table_name in (select table_name from duckdb_tables()) "
+            "and table_name <> 'schema_migrations' and coalesce(trim(comment), '') = ''"
+        ).fetchall()
+
+    assert borrowed == []
+
+
+def test_every_asset_has_a_table_or_view_of_its_name() -> None:
+    loaded = dg.load_assets_from_modules([assets])
+
+    names = {
+        asset.key.to_user_string() for asset in loaded if isinstance(asset, dg.AssetsDefinition)
+    }
+
+    assert names >= {"dataset", "leaderboard"}
+    assert names <= set(described()["relation"])

@@ -1,0 +1,296 @@
+"""The file people query: whole, up to date, never blocked and never spoilt by anybody's shell."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import timedelta
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from eval_pipeline.journal import SIGHTINGS, STREAMS, Journal
+from eval_pipeline.records import Prediction, Sighting
+from eval_pipeline.warehouse import Warehouse, WarehouseError, apply_migrations, migration_names
+from eval_pipeline_tests.builders import NOON, a_journal, a_judgement, a_model, a_prediction, a_run
+
+LATER = NOON + timedelta(minutes=1)
+PROCESSES, ROUNDS, ROWS = 8, 2, 40
+
+# Somebody's shell: opens the file to write, executes each line and keeps it open.
+SHELL = """
+import json, sys, duckdb
+db = duckdb.connect(sys.argv[1])
+print("open", flush=True)
+for line in sys.stdin:
+    print(json.dumps(db.execute(line).fetchall()), flush=True)
+"""
+
+COUNTS = "select (select count(*) from mine), (select count(*) from predictions)"
+
+LANDER = """
+import asyncio, sys
+from pathlib import Path
+from eval_pipeline.journal import PREDICTIONS, Journal
+from eval_pipeline.warehouse import Warehouse
+from eval_pipeline_tests.builders import a_prediction
+folder, rounds, rows, name = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
+warehouse = Warehouse(folder / "evals.duckdb", Journal(folder / "journal"))
+async def main():
+    async with warehouse.journal.writer(PREDICTIONS, "demo/strong", "run-1") as writer:
+        for n in range(rounds):
+            mine = [a_prediction(f"{name}-{n}-{row}") for row in range(rows)]
+            await asyncio.gather(*map(writer.append, mine))
+            warehouse.publish()
+            with warehouse.reading() as db:
+                seen = db.sql(f"from predictions where item_id like '{name}-%'").fetchall()
+            assert len(seen) == (n + 1) * rows, len(seen)
+asyncio.run(main())
+"""
+
+# Dies when the new file is built, and not yet swapped in.
+KILLED_PUBLISHER = """
+import os, signal, sys
+from pathlib import Path
+from eval_pipeline.journal import Journal
+from eval_pipeline.warehouse import Warehouse
+os.fsync = lambda _: os.kill(os.getpid(), signal.SIGKILL)
+Warehouse(Path(sys.argv[1], "evals.duckdb"), Journal(Path(sys.argv[1], "journal"))).publish()
+"""
+
+
+def a_warehouse(folder: Path, *predictions: Prediction) -> Warehouse:
+    """A published one with a run in which these predictions (or q1's) were judged."""
+    predictions = predictions or (a_prediction(),)
+    journal = a_journal(folder, a_run(), *predictions, *map(a_judgement, predictions))
+    warehouse = Warehouse(folder / "evals.duckdb", journal)
+    warehouse.publish()
+    return warehouse
+
+
+def rows_of_all_tables(warehouse: Warehouse) -> dict[str, list[tuple[object, ...]]]:
+    with warehouse.reading() as db:
+        return {
+            name: db.sql(f"from {name} order by all").fetchall()
+            for (name,) in db.sql("show tables").fetchall()
+            if name not in {"published", "schema_migrations"}
+        }
+
+
+def answers(warehouse: Warehouse) -> list[tuple[object, ...]]:
+    with warehouse.reading() as db:
+        return db.sql("select item_id, answer from predictions order by all").fetchall()
+
+
+def tables(warehouse: Warehouse) -> set[str]:
+    with warehouse.reading() as db:
+        return {name for (name,) in db.sql("show tables").fetchall()}
+
+
+@contextmanager
+def a_shell(path: Path) -> Iterator[Callable[[str], object]]:
+    command, pipe = [sys.executable, "-c", SHELL, str(path)], subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
+        assert process.stdin and process.stdout
+        typed, shown = process.stdin, process.stdout
+        assert shown.readline() == "open\n"
+
+        def say(sql: str) -> object:
+            typed.write(sql + "\n")
+            typed.flush()
+            return json.loads(shown.readline())
+
+        yield say
+
+
+def test_publishing_makes_every_table_even_of_an_empty_journal(tmp_path: Path) -> None:
+    warehouse = Warehouse(tmp_path / "data" / "evals.duckdb", Journal(tmp_path / "journal"))
+
+    warehouse.publish()
+
+    named_like_assets = {"dataset", "model_catalog", "predictions", "judged", "metrics"}
+    others = {"benchmark_versions", "items", "runs", "plans", "metrics_strict", "leaderboard"}
+    assert tables(warehouse) == named_like_assets | others | {"published", "schema_migrations"}
+    assert not any(rows_of_all_tables(warehouse).values())
+
+
+def test_the_file_is_replaced_only_when_there_is_something_new(tmp_path: Path) -> None:
+    warehouse = a_warehouse(tmp_path)
+    first = warehouse.path.stat()
+
+    warehouse.publish()
+    second = warehouse.path.stat()
+    a_journal(tmp_path, a_prediction("q2"))
+    warehouse.publish()
+
+    assert (second.st_ino, second.st_mtime_ns) == (first.st_ino, first.st_mtime_ns)
+    assert warehouse.path.stat().st_mtime_ns != first.st_mtime_ns
+    assert answers(warehouse) == [("q1", "42"), ("q2", "42")]
+
+
+def test_a_deleted_file_is_built_again_with_the_same_rows(tmp_path: Path) -> None:
+    warehouse = a_warehouse(tmp_path, *(a_prediction(f"q{n}") for n in range(3)))
+    sighting = Sighting(model=a_model(), selected=True, seen_at=NOON)
+    warehouse.journal.write_whole(SIGHTINGS, "now", records=[sighting])
+    warehouse.publish()
+    before = rows_of_all_tables(warehouse)
+
+    warehouse.path.unlink()
+    warehouse.publish()
+
+    assert all(before.values())
+    assert rows_of_all_tables(warehouse) == before
+
+
+@pytest.mark.parametrize("content", ["torn", "", "\n", "\0" * 5000, "torn and\nnothing"])
+def test_torn_lines_and_files_without_rows_do_not_disturb(tmp_path: Path, content: str) -> None:
+    warehouse = a_warehouse(tmp_path)
+    before = rows_of_all_tables(warehouse)
+    for stream in STREAMS:
+        files = warehouse.journal.files(stream)
+        half = files[0].read_text()[:-20] if files else '{"model":{"id":"de'
+        torn = warehouse.journal.root / stream.name / "zz" / "abc.jsonl"
+        torn.parent.mkdir(parents=True)
+        torn.write_text(content.replace("torn", half))
+
+    warehouse.publish()
+
+    assert rows_of_all_tables(warehouse) == before
+
+
+def test_the_later_line_for_an_item_wins_wherever_it_is(tmp_path: Path) -> None:
+    late = a_prediction(prediction_id="late", answer="43", finished_at=LATER)
+    early = a_prediction(prediction_id="early", outcome="timeout", answer=None)
+    other = a_prediction("q2")
+
+    warehouse = a_warehouse(tmp_path, late, other)
+    a_journal(tmp_path, early)
+    warehouse.publish()
+
+    assert answers(warehouse) == [("q1", "43"), ("q2", "42")]
+
+
+def test_a_verdict_on_a_replaced_prediction_no_longer_stands(tmp_path: Path) -> None:
+    warehouse = a_warehouse(tmp_path)
+    assert rows_of_all_tables(warehouse)["judged"]
+
+    a_journal(tmp_path, a_prediction(prediction_id="again", finished_at=LATER))
+    warehouse.publish()
+
+    assert rows_of_all_tables(warehouse)["judged"] == []
+
+
+@pytest.mark.parametrize(("later", "standing"), [(None, 1.0), (0.0, 0.0)])
+def test_a_later_score_replaces_a_score_and_a_later_failure_to_judge_does_not(
+    tmp_path: Path, later: float | None, standing: float
+) -> None:
+    warehouse = a_warehouse(tmp_path)
+
+    a_journal(tmp_path, a_judgement(a_prediction(), later, finished_at=LATER))
+    warehouse.publish()
+
+    with warehouse.reading() as db:
+        assert db.sql("select score, outcome from judged").fetchall() == [(standing, "ok")]
+
+
+def test_a_shell_kept_open_blocks_nobody_and_changes_no_row_of_ours(tmp_path: Path) -> None:
+    warehouse = a_warehouse(tmp_path)
+
+    with a_shell(warehouse.path) as say:
+        say("create table mine as select 1 as one")
+        a_journal(tmp_path, a_prediction("q2"))
+        seen_while_locked = answers(warehouse)
+        warehouse.publish()
+        say("insert into mine values (2)")
+        in_the_shell = say(COUNTS)
+        say("delete from predictions")
+        seen_meanwhile, meanwhile = answers(warehouse), tables(warehouse)
+
+    assert in_the_shell == [[2, 1]]
+    assert seen_while_locked == seen_meanwhile == [("q1", "42"), ("q2", "42")]
+    assert "mine" not in meanwhile | tables(warehouse)
+    assert answers(warehouse) == seen_meanwhile
+
+
+def test_a_shell_that_writes_first_after_the_swap_leaves_nothing_with_us(tmp_path: Path) -> None:
+    warehouse = a_warehouse(tmp_path)
+    log_of_the_shell = tmp_path / "evals.duckdb.wal"
+
+    with a_shell(warehouse.path) as say:
+        a_journal(tmp_path, a_prediction("q2"))
+        warehouse.publish()
+        say("create table mine as select 1 as one")
+        left_beside = log_of_the_shell.exists()
+        meanwhile = tables(warehouse)
+        a_journal(tmp_path, a_prediction("q3"))
+        warehouse.publish()
+        moved_aside = not log_of_the_shell.exists()
+        in_the_shell = say(COUNTS)
+
+    assert (left_beside, moved_aside) == (True, True)
+    assert list(tmp_path.glob("evals.duckdb.wal.*"))
+    assert in_the_shell == [[1, 1]]
+    assert "mine" not in meanwhile | tables(warehouse)
+    assert [item for item, _ in answers(warehouse)] == ["q1", "q2", "q3"]
+
+
+def test_eight_processes_at_once_lose_no_row_and_disturb_no_reader(tmp_path: Path) -> None:
+    warehouse = a_warehouse(tmp_path)
+    command = [sys.executable, "-c", LANDER, str(tmp_path), str(ROUNDS), str(ROWS)]
+    seen: list[tuple[int]] = []
+
+    with ExitStack() as running:
+        started = (subprocess.Popen([*command, f"p{n}"]) for n in range(PROCESSES))
+        landers = [running.enter_context(lander) for lander in started]
+        while any(lander.poll() is None for lander in landers):
+            with warehouse.reading() as db:
+                seen += db.sql("select count(*) from predictions").fetchall()
+            time.sleep(0.1)
+
+    assert [lander.returncode for lander in landers] == [0] * PROCESSES
+    assert seen == sorted(seen)
+    rows = answers(warehouse)
+    assert len(rows) == len(set(rows)) == 1 + PROCESSES * ROUNDS * ROWS
+
+
+def test_what_a_killed_publisher_left_is_removed_and_the_old_file_stays(tmp_path: Path) -> None:
+    warehouse = a_warehouse(tmp_path)
+    a_journal(tmp_path, a_prediction("q2"))
+
+    command = [sys.executable, "-c", KILLED_PUBLISHER, str(tmp_path)]
+    assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+    left, seen = list(tmp_path.glob(".*.new")), answers(warehouse)
+    warehouse.publish()
+
+    assert len(left) == 1
+    assert seen == [("q1", "42")]
+    assert {path.name for path in tmp_path.iterdir()} == {"evals.duckdb", "evals.lock", "journal"}
+    assert answers(warehouse) == [("q1", "42"), ("q2", "42")]
+
+
+def test_a_file_of_a_newer_version_is_refused_and_kept(tmp_path: Path) -> None:
+    warehouse = a_warehouse(tmp_path)
+    with duckdb.connect(str(warehouse.path)) as newer:
+        newer.execute("insert into schema_migrations values ('9999_future.sql', now())")
+    before = (warehouse.path.stat().st_ino, warehouse.path.read_bytes())
+    a_journal(tmp_path, a_prediction("q2"))
+
+    with pytest.raises(WarehouseError, match="written by a newer version"):
+        warehouse.publish()
+
+    assert (warehouse.path.stat().st_ino, warehouse.path.read_bytes()) == before
+
+
+def test_migrations_are_recorded_once_and_in_order(tmp_path: Path) -> None:
+    with duckdb.connect(str(tmp_path / "file.duckdb")) as db:
+        first = apply_migrations(db)
+        second = apply_migrations(db)
+        recorded = db.sql("select name from schema_migrations order by rowid").fetchall()
+
+    assert first == migration_names() == [name for (name,) in recorded]
+    assert second == []
+    assert first[0].startswith("0001_") and first == sorted(first)
