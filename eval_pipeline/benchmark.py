@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from eval_pipeline.environment import SettingsError
 from eval_pipeline.exam.dataset import load_questions
 from eval_pipeline.exam.judge import check_prompt
 from eval_pipeline.journal import ITEMS, VERSIONS, Journal
@@ -16,7 +17,7 @@ from eval_pipeline.records import (
     fingerprint,
     now,
 )
-from eval_pipeline.settings import Settings, SettingsError
+from eval_pipeline.settings import Settings
 
 
 @dataclass(frozen=True)

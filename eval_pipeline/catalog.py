@@ -57,9 +57,10 @@ async def fetch(
     """Asks all gateways at once; one that fails is left out with a warning, unless all do."""
     asked = _Asked(client_for, redact, limits or Limits())
     answers = await asyncio.gather(*map(asked.models_or_reason, settings.gateways))
-    names = (gateway.name for gateway in settings.gateways)
     failed = {
-        name: answer for name, answer in zip(names, answers, strict=True) if isinstance(answer, str)
+        gateway.name: f"{answer}{_missing_key(gateway, settings)}"
+        for gateway, answer in zip(settings.gateways, answers, strict=True)
+        if isinstance(answer, str)
     }
     if len(failed) == len(answers):
         raise CatalogError(f"No gateway listed its models: {' '.join(failed.values())}")
@@ -138,6 +139,12 @@ class _Asked:
                     large = f"answered with more than {self.limits.size} bytes"
                     raise CatalogError(f"Gateway '{gateway.name}' {large}.")
         return response.status_code, bytes(body)
+
+
+def _missing_key(gateway: Gateway, settings: Settings) -> str:
+    """A likely reason, for those who have not come to setting up keys yet."""
+    missing = gateway.needs_key and settings.key(gateway.key_variable) is None
+    return f" {gateway.key_variable} is not set." if missing else ""
 
 
 def _readable(body: bytes) -> str:

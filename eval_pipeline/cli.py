@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from rich.console import Console
 
 from eval_pipeline.benchmark import load_benchmark
+from eval_pipeline.environment import SettingsError
 from eval_pipeline.exam.dataset import DatasetError
 from eval_pipeline.journal import Journal, JournalError
 from eval_pipeline.providers.demo.faults import Faults
@@ -17,7 +18,7 @@ from eval_pipeline.providers.demo.server import PortTaken, serve
 from eval_pipeline.providers.model_lists import CatalogError
 from eval_pipeline.reporting import leaderboard_table, schema_page
 from eval_pipeline.runs import RunError
-from eval_pipeline.settings import Settings, SettingsError
+from eval_pipeline.settings import Settings
 from eval_pipeline.warehouse import Warehouse, WarehouseError, query
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)

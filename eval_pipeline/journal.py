@@ -64,7 +64,6 @@ class Journal:
 
     def files(self, stream: Stream[Any], *parts: str) -> list[Path]:
         """The stream's files, oldest name first; `parts` narrow it to a model or a run."""
-        self._check_format()
         return sorted(self._folder(stream, *parts).rglob("*.jsonl"))
 
     def read(self, stream: Stream[R], *parts: str) -> Iterator[R]:
@@ -118,9 +117,9 @@ class Journal:
             lock = FileLock(path, thread_local=False)
             await _acquire(lock, f"{stream.name} of {model}")
         try:
-            path.with_suffix(".owner").write_text(
-                f"process {os.getpid()} since {now():%H:%M:%S} UTC"
-            )
+            with suppress(OSError):  # it is only for telling others who is at work
+                owner = f"process {os.getpid()} since {now():%H:%M:%S} UTC"
+                path.with_suffix(".owner").write_text(owner)
             yield
         finally:
             lock.release()
@@ -133,21 +132,22 @@ class Journal:
             for path in self.files(stream)
         ]
 
-    def _folder(self, stream: Stream[R], *parts: str) -> Path:
+    def _folder(self, stream: Stream[Any], *parts: str) -> Path:
+        self._check_format()
         return self.root.joinpath(stream.name, *map(_safe, parts))
 
     def _file(self, stream: Stream[R], *parts: str) -> Path:
         return self._folder(stream, *parts[:-1]) / f"{_safe(parts[-1])}.jsonl"
 
     def _make(self, folder: Path) -> None:
+        self._check_format()
         folder.mkdir(parents=True, exist_ok=True)
         marker = self.root / "format"
         if not marker.exists():
             marker.write_text(f"{FORMAT}\n")
-        self._check_format()
 
     def _check_format(self) -> None:
-        with suppress(FileNotFoundError):
+        with suppress(FileNotFoundError, NotADirectoryError):
             text = (self.root / "format").read_text().strip()
             if text and (not text.isdigit() or int(text) > FORMAT):
                 raise JournalError(
@@ -284,7 +284,7 @@ def _sync_folder(folder: Path) -> None:
 
 def _safe(part: str) -> str:
     """A file name for any text; a model id has slashes and colons."""
-    return quote(part, safe="").replace("~", "%7E") if part.strip(".") else part.replace(".", "%2E")
+    return quote(part, safe=":@+") if part.strip(".") else part.replace(".", "%2E")
 
 
 def _process_name() -> str:

@@ -29,7 +29,10 @@ def _no_dots_in_a_row(text: str) -> str:
 # A model id becomes a partition key and a folder name: `vendor/name`, optionally `:provider`.
 ModelId = Annotated[
     str,
-    StringConstraints(pattern=r"^[A-Za-z0-9][\w.+@:~-]*(/[\w+@:~-][\w.+@:~-]*)+$", max_length=150),
+    StringConstraints(
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+@:~-]*(/[A-Za-z0-9_+@:~-][A-Za-z0-9_.+@:~-]*)+$",
+        max_length=120,
+    ),
     AfterValidator(_no_dots_in_a_row),
 ]
 
@@ -217,6 +220,13 @@ class Usage(Record):
     cost_usd: float | None = None
     cost_estimated: bool = True
 
+    def plus(self, other: "Usage") -> "Usage":
+        """Both together; what only one of them knows counts as it is."""
+        names = ("input_tokens", "output_tokens", "reasoning_tokens", "cached_tokens", "cost_usd")
+        sums = {name: _sum(getattr(self, name), getattr(other, name)) for name in names}
+        known = [usage.cost_estimated for usage in (self, other) if usage.cost_usd is not None]
+        return Usage.model_validate({**sums, "cost_estimated": any(known) or not known})
+
 
 class Prediction(Record):
     """The model's reply to one item, or why there is none."""
@@ -278,6 +288,10 @@ class Judgement(Record):
     def trouble(self) -> str:
         """Whom we asked in vain and what they said."""
         return f"The judge {self.judge}: {self.reason}"
+
+
+def _sum(one: float | None, other: float | None) -> float | None:
+    return other if one is None else one if other is None else one + other
 
 
 def fingerprint(*parts: JsonValue) -> str:

@@ -20,8 +20,8 @@ def leaderboard_table(rows: pd.DataFrame) -> Table:
         caption="In brackets the 95 % interval. Calibration error: lower is better.",
         box=SIMPLE,
     )
-    table.add_column("#", justify="right")
-    table.add_column("model", no_wrap=True)
+    table.add_column("#", justify="right", min_width=2)
+    table.add_column("model", overflow="fold")
     for name in ("accuracy", "calib.", "items", "USD"):
         table.add_column(name, justify="right", no_wrap=True)
     for row in rows.to_dict("records"):

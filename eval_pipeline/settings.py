@@ -1,13 +1,14 @@
 """Every setting: eval_pipeline.toml, .env and the environment, read once into a frozen record."""
 
+import json
 import os
 import re
-import tomllib
 from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
+from urllib.parse import quote
 
-from dotenv import dotenv_values
 from pydantic import (
     AfterValidator,
     ConfigDict,
@@ -19,15 +20,19 @@ from pydantic import (
     model_validator,
 )
 
+from eval_pipeline.environment import (
+    SettingsError,
+    apply_environment,
+    explain,
+    keys,
+    read_toml,
+    with_dotenv,
+)
 from eval_pipeline.records import ModelId, PlanFilter, Prices, Record
 
 SETTINGS_FILE = "eval_pipeline.toml"
 PACKAGE = Path(__file__).parent
 SHORTEST_SECRET = 6
-
-
-class SettingsError(Exception):
-    """A wrong setting, in one sentence: where it is, which field, what is allowed."""
 
 
 def _a_regular_expression(pattern: str) -> str:
@@ -140,6 +145,12 @@ class Gateway(Record):
         return self.base_url or ADDRESSES[self.kind]
 
     @property
+    def needs_key(self) -> bool:
+        """A public gateway needs its key; a server of one's own may do without."""
+        public = self.base_url is None and ADDRESSES[self.kind] is not None
+        return public or self.api_key_variable is not None
+
+    @property
     def list_address(self) -> str | None:
         """Where the models are listed, if not at `/models` below the address."""
         if self.models_url is None and self.base_url is None:
@@ -180,16 +191,16 @@ class Concurrency(Record):
 class Budget(Record):
     """Asking stops when this much has been spent; None means no limit."""
 
-    usd_per_run: float | None = Field(default=None, gt=0)
+    usd_per_run: float | None = Field(default=None, gt=0, allow_inf_nan=False)
 
 
 class Requests(Record):
     """How a single request is made and repeated."""
 
-    timeout_s: float = Field(default=600, gt=0)
+    timeout_s: float = Field(default=600, gt=0, allow_inf_nan=False)
     attempts: int = Field(default=5, ge=1)
-    first_wait_s: float = Field(default=1, ge=0)
-    longest_wait_s: float = Field(default=60, ge=0)
+    first_wait_s: float = Field(default=1, ge=0, allow_inf_nan=False)
+    longest_wait_s: float = Field(default=60, ge=0, allow_inf_nan=False)
 
 
 class Experiment(Record):
@@ -255,22 +266,33 @@ class Settings(Record):
 
     def redact(self, text: str) -> str:
         """The text without any of the keys, for everything that a server had a hand in."""
-        for variable, key in self.keys.items():
-            secret = key.get_secret_value()
-            # Placeholders such as "none" or "EMPTY" are no secrets, and are words of their own.
-            if len(secret) >= SHORTEST_SECRET:
-                text = text.replace(secret, f"[{variable}]")
+        for spelling, variable in self._spelled_keys:
+            text = text.replace(spelling, f"[{variable}]")
         return text
+
+    @cached_property
+    def _spelled_keys(self) -> list[tuple[str, str]]:
+        """Longest first, so that a key which begins with another one goes as a whole."""
+        spelled = [
+            (spelling, variable)
+            for variable, key in self.keys.items()
+            # Placeholders such as "none" or "EMPTY" are no secrets, and are words of their own.
+            if len(key.get_secret_value()) >= SHORTEST_SECRET
+            for spelling in _spellings(key.get_secret_value())
+        ]
+        return sorted(spelled, key=lambda pair: len(pair[0]), reverse=True)
 
     def overridden(self, changes: Mapping[str, Any]) -> Self:
         """These settings with some of them changed for one launch; the changes are checked too."""
         values = self.model_dump()
         for name, value in changes.items():
-            values[name] = {**values[name], **value} if isinstance(value, dict) else value
+            known = values.get(name)
+            both = isinstance(known, dict) and isinstance(value, Mapping)
+            values[name] = {**values[name], **value} if both else value
         try:
             return type(self).model_validate(values)
         except ValidationError as error:
-            raise SettingsError(_explain(error, Path("run config"), {})) from None
+            raise SettingsError(explain(error, "run config", {})) from None
 
     def gateway(self, name: str) -> Gateway:
         for gateway in self.gateways:
@@ -281,102 +303,33 @@ class Settings(Record):
     @classmethod
     def from_env(cls, environment: Mapping[str, str] | None = None) -> Self:
         """Reads the settings file and lets .env and the environment override it."""
-        environment = dict(os.environ if environment is None else environment)
-        path = Path(environment.get("EVALS_SETTINGS", SETTINGS_FILE)).absolute()
-        from_file = {
-            name: text for name, text in dotenv_values(path.parent / ".env").items() if text
-        }
-        env = from_file | environment
-        values = _read_toml(path)
-        sources = _apply_environment(values, env)
-        values |= {"root": path.parent, "keys": _keys(values, env)}
-        if endpoint := env.get("HF_ENDPOINT"):
-            values["hub_endpoint"] = endpoint
+        given = dict(os.environ if environment is None else environment)
+        path = Path(given.get("EVALS_SETTINGS", SETTINGS_FILE)).absolute()
+        env = with_dotenv(given, path.parent)
+        values = read_toml(path)
+        sources = apply_environment(values, env)
+        values |= {"root": path.parent, "keys": keys(_key_variables(values), env)}
         try:
             return cls.model_validate(values)
         except ValidationError as error:
-            raise SettingsError(_explain(error, path, sources)) from None
+            raise SettingsError(explain(error, path.name, sources)) from None
 
 
-# Environment variable -> the setting it overrides. Lists are separated by commas.
-VARIABLES: Mapping[str, tuple[str, ...]] = {
-    "MODELS": ("selection", "models"),
-    "EXCLUDE_MODELS": ("selection", "exclude_models"),
-    "EXCLUDE_PROVIDERS": ("selection", "exclude_providers"),
-    "TEST_FILTER": ("plan", "test_filter"),
-    "TEXT_ONLY": ("plan", "text_only"),
-    "MAX_SAMPLES": ("plan", "max_samples"),
-    "CATEGORIES": ("plan", "categories"),
-    "EVALS_EXPERIMENT": ("experiment",),
-    "EVALS_DATA_DIR": ("data_dir",),
-    "JUDGE_MODEL": ("judge", "model"),
-    "NUM_WORKERS": ("concurrency", "num_workers"),
-    "MAX_CONCURRENT_MODELS": ("concurrency", "max_concurrent_models"),
-    "BUDGET_USD": ("budget", "usd_per_run"),
-}
-_LISTS = {"MODELS", "EXCLUDE_MODELS", "EXCLUDE_PROVIDERS", "CATEGORIES"}
+def _key_variables(values: Mapping[str, Any]) -> list[str]:
+    """Which variables hold keys: those of the gateways' kinds, and those that gateways name."""
+    named = {"HF_TOKEN", *filter(None, KEY_VARIABLES.values())}
+    gateways = values.get("gateways")
+    for gateway in gateways if isinstance(gateways, list) else ():
+        if isinstance(gateway, dict) and isinstance(gateway.get("api_key_variable"), str):
+            named.add(gateway["api_key_variable"])
+    return sorted(named)
 
 
-def _read_toml(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text("utf-8"))
-    except FileNotFoundError:
-        raise SettingsError(
-            f"{path.name}: there is no such file in {path.parent}; run from the project root, "
-            "or name the file in EVALS_SETTINGS."
-        ) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
-        raise SettingsError(f"{path.name}: can not be read as TOML: {error}") from None
-
-
-def _apply_environment(
-    values: dict[str, Any], env: Mapping[str, str]
-) -> dict[tuple[str, ...], str]:
-    """Puts the variables in place and returns which field came from which."""
-    sources = {}
-    for variable, field in VARIABLES.items():
-        text = env.get(variable, "").strip()
-        if not text:
-            continue
-        *tables, last = field
-        target = values
-        for table in tables:
-            target = target.setdefault(table, {})
-        if isinstance(target, dict):
-            target[last] = _words(text) if variable in _LISTS else text
-            sources[field] = variable
-    return sources
-
-
-def _words(text: str) -> list[str]:
-    return [word for part in text.split(",") if (word := part.strip())]
-
-
-def _keys(values: Mapping[str, Any], env: Mapping[str, str]) -> dict[str, str]:
-    """The secrets that the settings name, taken from the environment only."""
-    wanted: set[str] = {"HF_TOKEN", *filter(None, KEY_VARIABLES.values())}
-    gateways = values.get("gateways", [])
-    if isinstance(gateways, list):
-        wanted |= {
-            str(gateway["api_key_variable"])
-            for gateway in gateways
-            if isinstance(gateway, dict) and gateway.get("api_key_variable")
-        }
-    return {name: env[name].strip() for name in sorted(wanted) if env.get(name, "").strip()}
-
-
-def _explain(error: ValidationError, path: Path, sources: Mapping[tuple[str, ...], str]) -> str:
-    """The first problem as a sentence; a value that may be a secret is never repeated."""
-    problem = error.errors(include_url=False)[0]
-    location = tuple(str(part) for part in problem["loc"])
-    message = problem["msg"].removeprefix("Value error, ")
-    got = problem.get("input")
-    shown = f", got {got!r}" if isinstance(got, str | int | float | bool) else ""
-    for field, variable in sources.items():
-        if location[: len(field)] == field:
-            return f"environment variable {variable}: {message}{shown}."
-    if not location and message.startswith("experiment:") and ("experiment",) in sources:
-        return f"environment variable EVALS_EXPERIMENT: {message.removeprefix('experiment: ')}."
-    where = ".".join(location)
-    more = f" ({error.error_count() - 1} more wrong)" if error.error_count() > 1 else ""
-    return f"{path.name}: {where + ': ' if where else ''}{message}{shown}.{more}"
+def _spellings(secret: str) -> set[str]:
+    """A secret as it is, and as JSON and addresses write it."""
+    return {
+        secret,
+        json.dumps(secret)[1:-1],
+        json.dumps(secret, ensure_ascii=False)[1:-1],
+        quote(secret, safe=""),
+    }

@@ -37,8 +37,11 @@ class Warehouse:
             with FileLock(self.path.with_suffix(".lock"), thread_local=False):
                 _remove_leftovers(self.path)
                 snapshot = fingerprint(*self.journal.snapshot(), *migration_names())
-                if force or not self.path.exists() or self._snapshot() != snapshot:
+                if self._snapshot() != snapshot or force:
                     self._swap_in(self._build(snapshot))
+                else:
+                    # Nobody has the file open to write, so a log beside it is not its own.
+                    self._set_log_aside()
 
     @contextmanager
     def reading(self) -> Iterator[duckdb.DuckDBPyConnection]:
@@ -51,10 +54,9 @@ class Warehouse:
             log.info("%s is open for writing elsewhere; a fresh one takes its place.", self.path)
             self.publish(force=True)
             connection = _open_undisturbed(self.path)
-        try:
+        with connection:
+            _refuse_newer(connection, self.path)
             yield connection
-        finally:
-            connection.close()
 
     def _snapshot(self) -> str | None:
         """Which state of the journal the file shows, or None where it can not be told."""
@@ -74,7 +76,7 @@ class Warehouse:
         temporary = self.path.with_name(
             f".{self.path.stem}-{os.getpid()}-{secrets.token_hex(3)}.new"
         )
-        with duckdb.connect(str(temporary)) as connection:
+        with _built(temporary) as connection:
             apply_migrations(connection)
             for stream in STREAMS:
                 if files := [str(path) for path in self.journal.files(stream)]:
@@ -87,13 +89,27 @@ class Warehouse:
     def _swap_in(self, built: Path) -> None:
         with built.open("rb") as file:
             os.fsync(file.fileno())
-        # A write-ahead log that someone's shell left here would be replayed into the new file.
-        log_of_others = self.path.with_name(self.path.name + ".wal")
-        with suppress(FileNotFoundError):
-            log_of_others.rename(
-                self.path.with_name(f"{self.path.name}.wal.{now():%Y%m%dT%H%M%S.%f}")
-            )
+        self._set_log_aside()
         built.replace(self.path)
+
+    def _set_log_aside(self) -> None:
+        """A write-ahead log that someone's shell left would be replayed into our file."""
+        left = self.path.with_name(f"{self.path.name}.wal")
+        with suppress(FileNotFoundError):
+            left.rename(left.with_name(f"{left.name}.{now():%Y%m%dT%H%M%S.%f}"))
+
+
+@contextmanager
+def _built(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A new file to fill; if that fails, it goes, and the journal stays."""
+    try:
+        with duckdb.connect(str(path)) as connection:
+            yield connection
+    except duckdb.IOException as error:
+        raise WarehouseError(
+            f"The DuckDB file can not be built ({error}). All results are in the journal: make "
+            "room on the disk, or mend what it says, and run: evals rebuild"
+        ) from None
 
 
 def apply_migrations(connection: duckdb.DuckDBPyConnection) -> list[str]:

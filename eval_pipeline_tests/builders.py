@@ -20,6 +20,7 @@ from eval_pipeline.records import (
     fingerprint,
 )
 from eval_pipeline.settings import Settings
+from eval_pipeline.warehouse import Warehouse
 
 NOON = datetime(2025, 1, 1, 12, tzinfo=UTC)
 """When everything happened that was not told when it happened."""
@@ -158,6 +159,15 @@ def a_journal(
         if judgements := [record for record in of_run if isinstance(record, Judgement)]:
             journal.write_whole(JUDGED, model, run_id, name, records=judgements)
     return journal
+
+
+def a_warehouse(folder: Path, *predictions: Prediction) -> Warehouse:
+    """A published one with a run in which these predictions (or q1's) were judged."""
+    predictions = predictions or (a_prediction(),)
+    journal = a_journal(folder, a_run(), *predictions, *map(a_judgement, predictions))
+    warehouse = Warehouse(folder / "evals.duckdb", journal)
+    warehouse.publish()
+    return warehouse
 
 
 def settings_in(folder: Path, **changes: object) -> Settings:

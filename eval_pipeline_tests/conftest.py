@@ -5,7 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from eval_pipeline.settings import KEY_VARIABLES, VARIABLES
+from eval_pipeline.environment import VARIABLES
+from eval_pipeline.settings import KEY_VARIABLES
 
 UNWANTED = {*VARIABLES, *filter(None, KEY_VARIABLES.values()), "HF_TOKEN", "HF_ENDPOINT"}
 

@@ -52,8 +52,8 @@ def kill_after(lines: int, stream: Stream[Any], settings: Settings) -> None:
 def results(settings: Settings) -> list[tuple[object, ...]]:
     with duckdb.connect(str(settings.database), read_only=True) as db:
         return db.sql(
-            "select judged.item_id, answer, score from judged join predictions using (prediction_id) "
-            "order by all"
+            "select judged.item_id, answer, score "
+            "from judged join predictions using (prediction_id) order by all"
         ).fetchall()
 
 

@@ -24,6 +24,7 @@ from eval_pipeline_tests.builders import (
 )
 
 Row = dict[str, Any]
+NAMED_BY = {"all": [], "suite": ["suite"], "category": ["suite", "category"], "input": ["input"]}
 Z = statistics.NormalDist().inv_cdf(0.975)
 INFRASTRUCTURE = [outcome for outcome in Outcome if not outcome.is_result]
 OWN_FAILINGS = [Outcome.REFUSED, Outcome.TRUNCATED, Outcome.CONTENT_FILTER]
@@ -73,12 +74,8 @@ def answered(run: Run, *scores: float | None) -> list[Run | Prediction | Judgeme
 
 def a_calibration_error(graded: Iterable[Graded], *, drop_last: bool) -> float | None:
     """As in the published code of Humanity's Last Exam, whose loop ends before the last bin."""
-    pairs = [
-        (one.confidence, one.question.suite, one.question.id, one.score)
-        for one in graded
-        if one.confidence is not None
-    ]
-    pairs.sort()
+    stated = ((one.confidence, one.question, one.score) for one in graded)
+    pairs = sorted((c, q.suite, q.id, score) for c, q, score in stated if c is not None)
     bins = [pairs[i * 100 : (i + 1) * 100] for i in range(len(pairs) // 100)]
     if not bins:
         return None
@@ -156,10 +153,12 @@ def test_every_slice_has_the_numbers_of_the_formulas(tmp_path: Path, stated: int
     slices = rows(warehouse, "from metrics")
 
     for row in slices:
+        names = [name for name in ("suite", "category", "input") if row[name]]
+        assert names == NAMED_BY[row["slice"]]
         planned = sum(is_in(question, row) for question in questions)
         expected = the_numbers([one for one in graded if is_in(one.question, row)], planned)
         assert {name: row[name] for name in expected} == pytest.approx(expected, abs=1e-12)
-    for kind in ("all", "suite", "category", "input"):
+    for kind in NAMED_BY:
         parts = [row for row in slices if row["slice"] == kind]
         assert sum(row["planned"] for row in parts) == len(questions)
         assert sum(row["judged"] for row in parts) == len(graded)

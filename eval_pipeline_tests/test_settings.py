@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from eval_pipeline.settings import SETTINGS_FILE, VARIABLES, Settings, SettingsError
+from eval_pipeline.environment import VARIABLES, SettingsError
+from eval_pipeline.settings import SETTINGS_FILE, Settings
 from eval_pipeline_tests.builders import settings_in
 
 PROJECT = Path(__file__).parent.parent
@@ -85,6 +86,7 @@ EFFECTS = [
     ("NUM_WORKERS", "3", "concurrency.num_workers", 3),
     ("MAX_CONCURRENT_MODELS", "2", "concurrency.max_concurrent_models", 2),
     ("BUDGET_USD", "0.5", "budget.usd_per_run", 0.5),
+    ("HF_ENDPOINT", "http://127.0.0.1:1/", "hub_endpoint", "http://127.0.0.1:1"),
 ]
 
 
@@ -157,7 +159,7 @@ def test_a_wrong_value_in_the_file_is_named_in_one_sentence(
         ("MAX_SAMPLES", "0", "greater than or equal to 1"),
         ("TEXT_ONLY", "perhaps", "a valid boolean"),
         ("BUDGET_USD", "0", "greater than 0"),
-        ("BUDGET_USD", "nan", "greater than 0"),
+        ("BUDGET_USD", "nan", "finite number"),
         ("NUM_WORKERS", "-1", "greater than or equal to 1"),
         ("TEST_FILTER", "(", "must be a regular expression"),
         ("EVALS_EXPERIMENT", "hot", "must be one of: cold, default"),
@@ -204,7 +206,7 @@ def test_a_file_that_can_not_be_read_is_named_in_one_sentence(
 
 def test_keys_come_from_the_environment_and_dotenv_only(tmp_path: Path) -> None:
     gateway = {"name": "mine", "kind": "openai", "api_key_variable": "MY_KEY"}
-    settings_in(tmp_path, gateways=[gateway], keys={"ZENMUX_API_KEY": KEY})
+    settings_in(tmp_path, gateways=[gateway])
     (tmp_path / ".env").write_text("OPENROUTER_API_KEY=from-dotenv\n")
 
     settings = load(tmp_path, MY_KEY=f" {KEY} ", HF_TOKEN="hf-token", OTHER_KEY="not asked for")
@@ -223,6 +225,13 @@ def test_keys_are_in_no_text_that_is_made_of_the_settings(tmp_path: Path) -> Non
     shown = [repr(settings), str(settings), settings.model_dump_json(), str(settings.model_dump())]
     assert [KEY in text for text in shown] == [False] * 4
     assert KEY not in complaint(tmp_path, ZENMUX_API_KEY=KEY, MAX_SAMPLES="abc")
+
+
+def test_a_table_that_is_wrong_is_not_repeated(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"gateways\.0\.kind: Field required") as caught:
+        settings_in(tmp_path, gateways=[{"name": "mine", "api_key_variable": KEY}])
+
+    assert KEY not in str(caught.value)
 
 
 @pytest.mark.parametrize(

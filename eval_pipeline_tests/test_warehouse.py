@@ -14,9 +14,16 @@ import duckdb
 import pytest
 
 from eval_pipeline.journal import SIGHTINGS, STREAMS, Journal
-from eval_pipeline.records import Prediction, Sighting
-from eval_pipeline.warehouse import Warehouse, WarehouseError, apply_migrations, migration_names
-from eval_pipeline_tests.builders import NOON, a_journal, a_judgement, a_model, a_prediction, a_run
+from eval_pipeline.records import Sighting
+from eval_pipeline.warehouse import Warehouse, apply_migrations, migration_names
+from eval_pipeline_tests.builders import (
+    NOON,
+    a_journal,
+    a_judgement,
+    a_model,
+    a_prediction,
+    a_warehouse,
+)
 
 LATER = NOON + timedelta(minutes=1)
 PROCESSES, ROUNDS, ROWS = 8, 2, 40
@@ -61,15 +68,6 @@ from eval_pipeline.warehouse import Warehouse
 os.fsync = lambda _: os.kill(os.getpid(), signal.SIGKILL)
 Warehouse(Path(sys.argv[1], "evals.duckdb"), Journal(Path(sys.argv[1], "journal"))).publish()
 """
-
-
-def a_warehouse(folder: Path, *predictions: Prediction) -> Warehouse:
-    """A published one with a run in which these predictions (or q1's) were judged."""
-    predictions = predictions or (a_prediction(),)
-    journal = a_journal(folder, a_run(), *predictions, *map(a_judgement, predictions))
-    warehouse = Warehouse(folder / "evals.duckdb", journal)
-    warehouse.publish()
-    return warehouse
 
 
 def rows_of_all_tables(warehouse: Warehouse) -> dict[str, list[tuple[object, ...]]]:
@@ -270,19 +268,6 @@ def test_what_a_killed_publisher_left_is_removed_and_the_old_file_stays(tmp_path
     assert seen == [("q1", "42")]
     assert {path.name for path in tmp_path.iterdir()} == {"evals.duckdb", "evals.lock", "journal"}
     assert answers(warehouse) == [("q1", "42"), ("q2", "42")]
-
-
-def test_a_file_of_a_newer_version_is_refused_and_kept(tmp_path: Path) -> None:
-    warehouse = a_warehouse(tmp_path)
-    with duckdb.connect(str(warehouse.path)) as newer:
-        newer.execute("insert into schema_migrations values ('9999_future.sql', now())")
-    before = (warehouse.path.stat().st_ino, warehouse.path.read_bytes())
-    a_journal(tmp_path, a_prediction("q2"))
-
-    with pytest.raises(WarehouseError, match="written by a newer version"):
-        warehouse.publish()
-
-    assert (warehouse.path.stat().st_ino, warehouse.path.read_bytes()) == before
 
 
 def test_migrations_are_recorded_once_and_in_order(tmp_path: Path) -> None:

@@ -31,9 +31,11 @@ def download(hub: Hub, *, token: str | None, endpoint: str | None, cache: Path) 
         return cached
     # Imported late: it is slow, and only those who use the hub should wait for it.
     import httpx2  # noqa: PLC0415
-    from huggingface_hub import HfApi  # noqa: PLC0415
+    from huggingface_hub import HfApi, constants  # noqa: PLC0415
     from huggingface_hub.utils.tqdm import disable_progress_bars  # noqa: PLC0415
 
+    # Otherwise it calls home and writes to the user's cache, whatever the endpoint.
+    constants.HF_HUB_DISABLE_TELEMETRY = True
     address = endpoint or HUGGING_FACE
     # False and not None: None makes the library look for a token on this machine by itself.
     api = HfApi(endpoint=address, token=token or False)

@@ -3,7 +3,7 @@
 import json
 import re
 
-from pydantic import ConfigDict, Field, JsonValue, ValidationError
+from pydantic import ConfigDict, Field, JsonValue
 
 from eval_pipeline.providers.chat import (
     Asked,
@@ -14,7 +14,7 @@ from eval_pipeline.providers.chat import (
     ask,
 )
 from eval_pipeline.providers.limits import RetryPolicy
-from eval_pipeline.records import ExamQuestion, Model, Outcome, Prediction, Record
+from eval_pipeline.records import ExamQuestion, Model, Outcome, Prediction, Record, Usage
 
 
 class Verdict(Record):
@@ -81,6 +81,7 @@ class JudgedAnswer(Record):
     error: str | None
     reply: ChatReply | None
     attempts: int
+    usage: Usage
 
 
 async def judge_answer(
@@ -89,11 +90,11 @@ async def judge_answer(
     """Asks the judge; a reply that is no verdict is asked for once more, then kept as a failure."""
     asked = await ask(provider, request, policy)
     verdict = _verdict(asked)
-    attempts = asked.attempts
+    attempts, usage = asked.attempts, asked.usage
     if asked.reply is not None and verdict is None:
         asked = await ask(provider, request, policy)
         verdict = _verdict(asked)
-        attempts += asked.attempts
+        attempts, usage = attempts + asked.attempts, usage.plus(asked.usage)
     if asked.reply is None:
         error = asked.error or ProviderError(Outcome.EMPTY, "No reply.")
         outcome, reason = error.outcome, str(error)
@@ -105,7 +106,12 @@ async def judge_answer(
     else:
         outcome, reason = Outcome.OK, None
     return JudgedAnswer(
-        verdict=verdict, outcome=outcome, error=reason, reply=asked.reply, attempts=attempts
+        verdict=verdict,
+        outcome=outcome,
+        error=reason,
+        reply=asked.reply,
+        attempts=attempts,
+        usage=usage,
     )
 
 
@@ -113,10 +119,10 @@ def _verdict(asked: Asked) -> Verdict | None:
     if asked.reply is None:
         return None
     text = asked.reply.text.strip()
-    fenced = re.fullmatch(r"```(?:json)?\s*(\{.*\})\s*```", text, re.DOTALL)
+    fenced = re.fullmatch(r"```(?:json)?\s*(\{.*\})\s*```", text, re.DOTALL | re.IGNORECASE)
     try:
         return Verdict.model_validate(json.loads(fenced[1] if fenced else text), strict=False)
-    except (ValueError, ValidationError):
+    except (ValueError, RecursionError):
         return None
 
 

@@ -74,24 +74,26 @@ class ChatProvider(Protocol):
 
 
 class Asked(NamedTuple):
-    """What came of asking: a reply or the last error, after so many attempts."""
+    """What came of asking: a reply or the last error, and what all attempts together used."""
 
     reply: ChatReply | None
     error: ProviderError | None
     attempts: int
+    usage: Usage
 
 
 async def ask(provider: ChatProvider, request: ChatRequest, policy: RetryPolicy) -> Asked:
     """Asks until there is a reply or the policy gives up; an empty reply is asked again too."""
-    attempt = 1
+    attempt, usage = 1, Usage()
     while True:
         try:
             reply = await provider.complete(request)
         except ProviderError as error:
             failure = error
         else:
+            usage = usage.plus(reply.usage)
             if reply.outcome is not Outcome.EMPTY:
-                return Asked(reply, None, attempt)
+                return Asked(reply, None, attempt, usage)
             failure = ProviderError(Outcome.EMPTY, "The reply has no text.", transient=True)
         wait = policy.wait_after(
             attempt,
@@ -100,6 +102,6 @@ async def ask(provider: ChatProvider, request: ChatRequest, policy: RetryPolicy)
             jitter=random.random(),  # noqa: S311
         )
         if wait is None:
-            return Asked(None, failure, attempt)
+            return Asked(None, failure, attempt, usage)
         await asyncio.sleep(wait)
         attempt += 1

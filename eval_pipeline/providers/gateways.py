@@ -7,10 +7,11 @@ from typing import Self
 
 import httpx
 
+from eval_pipeline.environment import SettingsError
 from eval_pipeline.providers.demo.server import DemoGateway
 from eval_pipeline.providers.openai_compatible import OpenAICompatible, http_client
 from eval_pipeline.records import Item, Model
-from eval_pipeline.settings import ADDRESSES, Gateway, Settings, SettingsError
+from eval_pipeline.settings import Gateway, Settings
 
 
 class Gateways:
@@ -60,11 +61,8 @@ class Gateways:
 
 
 def _check_key(gateway: Gateway, settings: Settings) -> None:
-    """A public gateway needs its key; a server of one's own may do without."""
     variable = gateway.key_variable
-    public = gateway.base_url is None and ADDRESSES[gateway.kind] is not None
-    needed = public or gateway.api_key_variable is not None
-    if needed and settings.key(variable) is None:
+    if gateway.needs_key and settings.key(variable) is None:
         raise SettingsError(
             f"The gateway '{gateway.name}' needs a key: put {variable}=… into .env "
             "or into the environment."

@@ -19,7 +19,7 @@ class RetryPolicy:
         """Seconds to wait after the failed `attempt` (1, 2, …), or None to give up."""
         if attempt >= self.attempts or not transient:
             return None
-        backoff = jitter * min(self.longest_wait_s, self.first_wait_s * 2.0 ** (attempt - 1))
+        backoff = jitter * min(self.longest_wait_s, self.first_wait_s * 2.0 ** min(attempt - 1, 60))
         if retry_after is None:
             return backoff
         # The server's word counts, a little spread out so that not all come back at once.
@@ -36,7 +36,7 @@ def parse_retry_after(text: str | None, now: datetime) -> float | None:
         pass
     try:
         moment = parsedate_to_datetime(text)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
     aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     return max(0.0, (aware - now).total_seconds())

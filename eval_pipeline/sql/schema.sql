@@ -1,24 +1,26 @@
 -- Every table and view with its columns and what the comments say; a view's column means what
--- the column of that name in its table means.
+-- the column of that name means in a table that the view is made of.
 with relations as (
-    select table_name as relation, comment as about from duckdb_tables()
+    select table_name as relation, comment as about, '' as made_of from duckdb_tables()
     union all
-    select view_name, comment from duckdb_views() where not internal
+    select view_name, comment, sql from duckdb_views() where not internal
 ),
-meanings as (
-    select column_name, any_value(comment) as meaning
-    from duckdb_columns()
-    where comment is not null
-    group by column_name
+described as (
+    select relation, about, made_of, column_name, column_index, data_type, columns.comment as meaning
+    from relations
+    join duckdb_columns() as columns on columns.table_name = relations.relation
+    where relation <> 'schema_migrations'
 )
 select
     relation,
     coalesce(about, '') as about,
     column_name as "column",
     data_type as "type",
-    coalesce(columns.comment, meaning, '') as meaning
-from duckdb_columns() as columns
-join relations on relations.relation = columns.table_name
-left join meanings using (column_name)
-where relation <> 'schema_migrations'
+    coalesce(meaning, (
+        select min(origin.meaning)
+        from described as origin
+        where origin.column_name = described.column_name
+            and regexp_matches(described.made_of, '\b' || origin.relation || '\b')
+    ), '') as meaning
+from described
 order by relation, column_index

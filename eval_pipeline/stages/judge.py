@@ -97,13 +97,10 @@ class _Grader:
             "score": None,
             "reason": judged.error,
             "attempts": judged.attempts,
+            "usage": priced(judged.usage, self.model.prices),
         }
         if reply is not None:
-            result |= {
-                "raw_reply": reply.text,
-                "usage": priced(reply.usage, self.model.prices),
-                "latency_s": reply.latency_s,
-            }
+            result |= {"raw_reply": reply.text, "latency_s": reply.latency_s}
         if verdict is not None:
             stated = verdict.confidence
             result |= {

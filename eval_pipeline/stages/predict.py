@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from uuid import uuid4
 
 from eval_pipeline.benchmark import Benchmark, past_items, read_prompt
+from eval_pipeline.environment import SettingsError
 from eval_pipeline.exam.messages import question_messages
 from eval_pipeline.journal import PREDICTIONS, Journal
 from eval_pipeline.providers.chat import Asked, ChatProvider, ChatRequest, ask
@@ -18,12 +19,11 @@ from eval_pipeline.records import (
     Model,
     Outcome,
     Prediction,
-    Usage,
     fingerprint,
     now,
 )
 from eval_pipeline.runs import Mode, OpenRun, RunError, new_run, open_run
-from eval_pipeline.settings import Experiment, Settings, SettingsError
+from eval_pipeline.settings import Experiment, Settings
 from eval_pipeline.stages.workers import Spending, Tally, land, priced, work_through
 
 log = logging.getLogger(__name__)
@@ -167,17 +167,17 @@ def retry_policy(settings: Settings) -> RetryPolicy:
 
 
 def _result(asked: Asked, model: Model) -> dict[str, object]:
-    reply = asked.reply
+    reply, usage = asked.reply, priced(asked.usage, model.prices)
     if reply is None:
         error = asked.error
         outcome = error.outcome if error else Outcome.EMPTY
-        return {"outcome": outcome, "error": str(error), "usage": Usage()}
+        return {"outcome": outcome, "error": str(error), "usage": usage}
     return {
         "outcome": reply.outcome,
         "answer": reply.text or reply.refusal,
         "reasoning": reply.reasoning,
         "finish_reason": reply.finish_reason,
-        "usage": priced(reply.usage, model.prices),
+        "usage": usage,
         "latency_s": reply.latency_s,
         "first_token_s": reply.first_token_s,
         "generation_id": reply.generation_id,

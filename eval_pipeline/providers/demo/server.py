@@ -24,14 +24,8 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from eval_pipeline.providers.demo import minds
-from eval_pipeline.providers.demo.faults import (
-    NO_FAULTS,
-    ChatBody,
-    FaultKind,
-    Faults,
-    Reply,
-    error_body,
-)
+from eval_pipeline.providers.demo.faults import NO_FAULTS, FaultKind, Faults
+from eval_pipeline.providers.demo.wire import ChatBody, Reply, error_body
 from eval_pipeline.records import Item, now
 
 LARGEST_BODY = 32 * 1024 * 1024

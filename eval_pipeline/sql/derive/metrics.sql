@@ -1,4 +1,6 @@
--- predictions, judged -> metrics: one row per run, judge and slice
+-- predictions, judged -> metrics: one row per run, judge and slice.
+-- Sums are taken over decimals, or in order: sums of doubles depend on the order in which threads
+-- happen to add them, and the same journal must give the same rows.
 insert into metrics
 with graded as (
     select
@@ -14,13 +16,13 @@ with graded as (
         predictions.input_tokens,
         predictions.output_tokens,
         predictions.reasoning_tokens,
-        predictions.cost_usd,
+        try_cast(predictions.cost_usd as decimal(24, 15)) as cost_usd,
         predictions.cost_estimated,
         predictions.latency_s,
         predictions.first_token_s,
-        judged.score,
-        judged.confidence,
-        judged.cost_usd as judge_cost_usd,
+        judged.score::decimal(18, 12) as score,
+        judged.confidence::decimal(18, 12) as confidence,
+        try_cast(judged.cost_usd as decimal(24, 15)) as judge_cost_usd,
         judged.finished_at as judged_at
     from runs
     join benchmark_versions versions using (benchmark_version)
@@ -71,8 +73,9 @@ bins as (
 calibration as (
     select
         run_id, model, judge, slice, in_suite, in_category, of_input,
-        sqrt(sum(size / items * overconfidence ** 2)) as calibration_error,
-        sqrt(coalesce(sum(size / items * overconfidence ** 2) filter (bin < items // 100 - 1), 0))
+        sqrt(sum(size / items * overconfidence ** 2 order by bin)) as calibration_error,
+        sqrt(coalesce(
+            sum(size / items * overconfidence ** 2 order by bin) filter (bin < items // 100 - 1), 0))
             as calibration_error_last_bin_dropped
     from bins
     group by all
@@ -136,8 +139,8 @@ select
     nullif(whole.lacking, ''),
     correct,
     accuracy,
-    wilson_low(correct, scored),
-    wilson_high(correct, scored),
+    wilson_low(correct::double, scored),
+    wilson_high(correct::double, scored),
     wald_half_width(accuracy, scored),
     coalesce(correct, 0) / counted.planned,
     (coalesce(correct, 0) + counted.planned - scored) / counted.planned,

@@ -11,7 +11,7 @@ select
     category,
     rationale,
     raw_subject
-from read_json($files, format = 'newline_delimited', ignore_errors = true, filename = true,
+from read_json($files, format = 'newline_delimited', ignore_errors = true, hive_partitioning = false, filename = true,
     maximum_object_size = 134217728, columns = {
         suite: 'varchar',
         id: 'varchar',

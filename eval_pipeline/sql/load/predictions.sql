@@ -27,7 +27,7 @@ select
     model_reported,
     request_hash,
     finished_at
-from read_json($files, format = 'newline_delimited', ignore_errors = true,
+from read_json($files, format = 'newline_delimited', ignore_errors = true, hive_partitioning = false,
     maximum_object_size = 134217728, columns = {
         prediction_id: 'varchar',
         run_id: 'varchar',

@@ -1,7 +1,7 @@
 -- journal: runs -> runs and plans
 create temp table run_records as
 select *
-from read_json($files, format = 'newline_delimited', ignore_errors = true,
+from read_json($files, format = 'newline_delimited', ignore_errors = true, hive_partitioning = false,
     maximum_object_size = 134217728, columns = {
         run_id: 'varchar',
         model: 'varchar',

@@ -2,7 +2,7 @@
 insert into model_catalog
 with sightings as (
     select unnest(model), selected, seen_at
-    from read_json($files, format = 'newline_delimited', ignore_errors = true, columns = {
+    from read_json($files, format = 'newline_delimited', ignore_errors = true, hive_partitioning = false, columns = {
         model: 'struct(
             id varchar, gateway varchar, request_name varchar, vendor varchar, name varchar,
             provider varchar, display_name varchar, input_modalities varchar[],

@@ -2,7 +2,7 @@
 insert into benchmark_versions
 with loads as (
     select benchmark_version, unnest(suites) as suite, answer_prompt_hash, judge_prompt_hash, protocol, loaded_at
-    from read_json($files, format = 'newline_delimited', ignore_errors = true, columns = {
+    from read_json($files, format = 'newline_delimited', ignore_errors = true, hive_partitioning = false, columns = {
         benchmark_version: 'varchar',
         suites: 'struct(suite varchar, suite_version varchar, items bigint)[]',
         answer_prompt_hash: 'varchar',

@@ -1,0 +1,103 @@
+"""What the DuckDB file is guarded against: newer versions, foreign logs, full disks."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from eval_pipeline.warehouse import Warehouse, WarehouseError, apply_migrations
+from eval_pipeline_tests.builders import a_journal, a_prediction, a_warehouse
+
+
+def read(warehouse: Warehouse) -> None:
+    with warehouse.reading() as db:
+        db.sql("select 1").fetchall()
+
+
+@pytest.mark.parametrize(
+    "use", [Warehouse.publish, lambda warehouse: warehouse.publish(force=True), read]
+)
+def test_a_file_of_a_newer_version_is_refused_and_kept(
+    tmp_path: Path, use: Callable[[Warehouse], None]
+) -> None:
+    warehouse = a_warehouse(tmp_path)
+    with duckdb.connect(str(warehouse.path)) as newer:
+        newer.execute("insert into schema_migrations values ('9999_future.sql', now())")
+    before = (warehouse.path.stat().st_ino, warehouse.path.read_bytes())
+    a_journal(tmp_path, a_prediction("q2"))
+
+    with pytest.raises(WarehouseError, match="written by a newer version"):
+        use(warehouse)
+
+    assert (warehouse.path.stat().st_ino, warehouse.path.read_bytes()) == before
+
+
+def test_a_log_left_beside_the_file_is_set_aside_even_without_news(tmp_path: Path) -> None:
+    warehouse = a_warehouse(tmp_path)
+    elsewhere = tmp_path / "elsewhere.duckdb"
+    with duckdb.connect(str(elsewhere)) as shell:
+        shell.execute("create table mine (x int)")
+        log = elsewhere.with_name("elsewhere.duckdb.wal").read_bytes()
+    warehouse.path.with_name("evals.duckdb.wal").write_bytes(log)
+
+    warehouse.publish()
+
+    with duckdb.connect(str(warehouse.path), read_only=True) as db:
+        assert "mine" not in {name for (name,) in db.sql("show tables").fetchall()}
+    (aside,) = tmp_path.glob("evals.duckdb.wal.*")
+    assert aside.read_bytes() == log
+
+
+@pytest.mark.parametrize("name", ["model=x", "suite=y", "run_id=z"])
+def test_a_folder_named_like_a_column_changes_nothing(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).mkdir()
+
+    warehouse = a_warehouse(tmp_path / name)
+
+    with warehouse.reading() as db:
+        assert db.sql("select distinct run_id, model from metrics").fetchall() == [
+            ("run-1", "demo/strong")
+        ]
+
+
+def test_a_file_that_can_not_be_built_leaves_the_old_one_and_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warehouse = a_warehouse(tmp_path)
+    before = warehouse.path.read_bytes()
+    a_journal(tmp_path, a_prediction("q2"))
+
+    def full(_: object) -> None:
+        raise duckdb.IOException("Could not write file: No space left on device")
+
+    monkeypatch.setattr("eval_pipeline.warehouse.apply_migrations", full)
+    with pytest.raises(WarehouseError, match=r"All results are in the journal.*evals rebuild"):
+        warehouse.publish()
+
+    assert warehouse.path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("hits", "items", "low", "high"),
+    [(8, 10, 0.4901625, 0.9433178), (0, 10, 0.0, 0.2775328), (10, 10, 0.7224672, 1.0)],
+)
+def test_the_interval_is_the_published_one(hits: int, items: int, low: float, high: float) -> None:
+    with duckdb.connect() as db:
+        apply_migrations(db)
+        found = db.execute("select wilson_low($1, $2), wilson_high($1, $2)", [hits, items])
+        (interval,) = found.fetchall()
+
+    assert interval == pytest.approx((low, high), abs=1e-6)
+
+
+def test_a_share_is_never_outside_of_its_interval() -> None:
+    with duckdb.connect() as db:
+        apply_migrations(db)
+        outside = db.sql(
+            "select n, hits "
+            "from range(1, 2000) as sizes(n), (values (0), (1), (n - 1), (n)) as chosen(hits) "
+            "where not hits / n between wilson_low(hits, n) and wilson_high(hits, n)"
+        ).fetchall()
+
+    assert outside == []
