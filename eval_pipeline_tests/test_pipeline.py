@@ -136,6 +136,17 @@ def test_run_config_overrides_the_settings_for_one_launch(
     assert graph.rows("select count(*) from leaderboard") == [(0,)]
 
 
+def test_run_config_selects_models_for_one_launch(
+    tmp_path: Path, instance: dg.DagsterInstance
+) -> None:
+    graph = Graph(settings_in(tmp_path), instance)
+
+    chosen = {"models": ["demo/*"], "exclude_models": ["weak", "demo/judge"]}
+    graph.run("model_catalog", config={"model_catalog": chosen})
+
+    assert graph.partitions() == {"demo/strong", "demo/average"}
+
+
 def test_wrong_run_config_is_one_sentence(tmp_path: Path, instance: dg.DagsterInstance) -> None:
     graph = Graph(settings_in(tmp_path), instance)
     graph.run("model_catalog")

@@ -3,7 +3,7 @@
 import dagster as dg
 
 from eval_pipeline.benchmark import current, keep, load_benchmark
-from eval_pipeline.defs.config import JudgedConfig, PredictionsConfig
+from eval_pipeline.defs.config import CatalogConfig, JudgedConfig, PredictionsConfig
 from eval_pipeline.defs.metadata import fail_if_stopped, listed, table, tallied
 from eval_pipeline.defs.partitions import keep_in_step, model_partitions
 from eval_pipeline.defs.resources import WarehouseResource
@@ -35,10 +35,12 @@ def dataset(
 @dg.asset(group_name="inputs", kinds={"duckdb"})
 async def model_catalog(
     context: dg.AssetExecutionContext,
+    config: CatalogConfig,
     settings: dg.ResourceParam[Settings],
     warehouse: WarehouseResource,
 ) -> dg.MaterializeResult[None]:
     """Every model the gateways offer, with prices and abilities; the selected are partitions."""
+    settings = config.apply(settings)
     async with Gateways(settings) as gateways:
         refreshed = await refresh(settings, gateways, warehouse.journal)
     changes = keep_in_step(context.instance, refreshed)

@@ -10,9 +10,35 @@ from eval_pipeline.settings import Settings
 from eval_pipeline.stages.predict import Launch
 
 
+class CatalogConfig(dg.Config):
+    """Which models are selected by this launch; a field left empty keeps its value."""
+
+    models: list[str] | None = Field(
+        default=None, description="Patterns of models to select; the README explains them."
+    )
+    exclude_models: list[str] | None = Field(
+        default=None, description="Patterns of models to leave out."
+    )
+    exclude_providers: list[str] | None = Field(
+        default=None, description="Providers whose models are left out."
+    )
+    text_only: bool | None = Field(default=None, description="Only models that read text.")
+
+    def apply(self, settings: Settings) -> Settings:
+        """The settings with what this launch says instead."""
+        selection = _given(
+            models=self.models,
+            exclude_models=self.exclude_models,
+            exclude_providers=self.exclude_providers,
+        )
+        plan = _given(text_only=self.text_only)
+        return settings.overridden({"selection": selection, "plan": plan})
+
+
 class LaunchConfig(dg.Config):
     """What both stages have in common; a field left empty keeps its value from the settings."""
 
+    mode: Mode = Mode.AUTO
     run_id: str | None = Field(
         default=None, description="The run to continue (the first characters are enough)."
     )
@@ -20,6 +46,10 @@ class LaunchConfig(dg.Config):
         default=None, description="Stop asking when this launch has spent so much."
     )
     num_workers: int | None = Field(default=None, description="Requests at a time.")
+
+    def launch(self, dagster_run_id: str) -> Launch:
+        """Under which run, and what becomes of earlier work."""
+        return Launch(dagster_run_id, self.mode, self.run_id)
 
 
 class PredictionsConfig(LaunchConfig):
@@ -40,9 +70,6 @@ class PredictionsConfig(LaunchConfig):
         default=None, description="A regular expression that suite/category/id must match."
     )
     max_concurrent_models: int | None = Field(default=None, description="Models at a time.")
-
-    def launch(self, dagster_run_id: str) -> Launch:
-        return Launch(dagster_run_id, self.mode, self.run_id)
 
     def apply(self, settings: Settings) -> Settings:
         """The settings with what this launch says instead."""
@@ -76,9 +103,6 @@ class JudgedConfig(LaunchConfig):
         description="Another judge than in the settings: judges what this judge has not scored, "
         "earlier verdicts stay.",
     )
-
-    def launch(self, dagster_run_id: str) -> Launch:
-        return Launch(dagster_run_id, self.mode, self.run_id)
 
     def apply(self, settings: Settings) -> Settings:
         """The settings with what this launch says instead."""
