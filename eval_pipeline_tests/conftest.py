@@ -1,14 +1,22 @@
-"""What every test gets: an environment without keys, and nobody's settings."""
+"""What every test gets: an environment without keys; and a stand for those that ask models."""
 
 import os
+import socket
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from eval_pipeline.benchmark import current
 from eval_pipeline.environment import VARIABLES
+from eval_pipeline.journal import Journal
+from eval_pipeline.providers.demo.server import DemoGateway
 from eval_pipeline.settings import KEY_VARIABLES
+from eval_pipeline_tests.builders import settings_in
+from eval_pipeline_tests.stand import Stand
 
-UNWANTED = {*VARIABLES, *filter(None, KEY_VARIABLES.values()), "HF_TOKEN", "HF_ENDPOINT"}
+UNWANTED = {*VARIABLES, *filter(None, KEY_VARIABLES.values()), "HF_TOKEN"}
 
 
 @pytest.fixture(autouse=True)
@@ -18,3 +26,29 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         monkeypatch.delenv(name, raising=False)
     assert not UNWANTED & set(os.environ)
     yield
+
+
+@pytest.fixture(autouse=True)
+def _loopback_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test that would reach out fails, wherever it runs."""
+    connect = socket.socket.connect
+
+    def refuse(self: socket.socket, address: Any) -> None:
+        host = address[0] if isinstance(address, tuple) else "localhost"
+        assert host in {"127.0.0.1", "::1", "localhost"}, f"a test wants to reach {host}"
+        connect(self, address)
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+
+
+@pytest.fixture
+def gateway(tmp_path: Path) -> Iterator[DemoGateway]:
+    settings = settings_in(tmp_path)
+    items = current(Journal(settings.journal), settings).items
+    with DemoGateway(tuple(items.values())) as server:
+        yield server
+
+
+@pytest.fixture
+def stand(tmp_path: Path, gateway: DemoGateway) -> Stand:
+    return Stand(tmp_path, gateway)

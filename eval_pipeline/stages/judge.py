@@ -26,7 +26,7 @@ from eval_pipeline.records import (
 from eval_pipeline.runs import Mode, latest
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.predict import Launch, retry_policy
-from eval_pipeline.stages.workers import Spending, Tally, land, priced, work_through
+from eval_pipeline.stages.workers import Spending, Tally, each, land, priced, work_through
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +64,7 @@ async def judge(
         async with journal.claim(JUDGED, model):
             return await stage.run(model, spending)
 
-    return await asyncio.gather(*map(one, models))
+    return await each(models, one)
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from eval_pipeline.records import (
 )
 from eval_pipeline.runs import Mode, OpenRun, RunError, new_run, open_run
 from eval_pipeline.settings import Experiment, Settings
-from eval_pipeline.stages.workers import Spending, Tally, land, priced, work_through
+from eval_pipeline.stages.workers import Spending, Tally, each, land, priced, work_through
 
 log = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ async def predict(
         async with places, journal.claim(PREDICTIONS, model.id):
             return await stage.run(model, spending)
 
-    return await asyncio.gather(*map(one, models))
+    return await each(models, one)
 
 
 @dataclass(frozen=True)

@@ -95,6 +95,15 @@ async def work_through(
         raise errors.exceptions[0] from None
 
 
+async def each(things: Iterable[T], do: Callable[[T], Awaitable[Tally]]) -> list[Tally]:
+    """All at once; if one breaks, the others still finish what they are paid for."""
+    results = await asyncio.gather(*map(do, things), return_exceptions=True)
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+    return [result for result in results if isinstance(result, Tally)]
+
+
 async def land(record: L, writer: JournalWriter[L], tally: Tally, spending: Spending) -> None:
     """On disk first; only then it counts."""
     await writer.append(record)

@@ -1,0 +1,82 @@
+"""A folder, a simulated gateway and both stages over them."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+from eval_pipeline.benchmark import current
+from eval_pipeline.journal import JUDGED, PREDICTIONS, Journal
+from eval_pipeline.providers.demo.server import DemoGateway
+from eval_pipeline.providers.gateways import Gateways
+from eval_pipeline.records import Judgement, Model, Outcome, Prediction
+from eval_pipeline.runs import latest
+from eval_pipeline.settings import Settings
+from eval_pipeline.stages.judge import judge
+from eval_pipeline.stages.predict import Launch, predict
+from eval_pipeline.stages.workers import Tally
+from eval_pipeline_tests.builders import a_model, settings_in
+
+STRONG, WEAK = a_model("demo/strong"), a_model("demo/weak", system_role=False, temperature=False)
+JUDGE = a_model("demo/judge")
+
+
+class Stand:
+    """A folder, a simulated gateway and the settings that lead to it."""
+
+    def __init__(self, folder: Path, gateway: DemoGateway, **changes: object) -> None:
+        self.gateway = gateway
+        self.settings = settings_in(
+            folder,
+            gateways=[{"name": "demo", "kind": "demo", "base_url": gateway.base_url}],
+            **changes,
+        )
+        self.journal = Journal(self.settings.journal)
+
+    def predict(
+        self, *models: Model, launch: Launch | None = None, settings: Settings | None = None
+    ) -> list[Tally]:
+        async def go() -> list[Tally]:
+            chosen = settings or self.settings
+            async with Gateways(chosen) as gateways:
+                return await predict(
+                    models,
+                    current(self.journal, chosen),
+                    launch or Launch("run-1"),
+                    settings=chosen,
+                    journal=self.journal,
+                    gateways=gateways,
+                )
+
+        return asyncio.run(go())
+
+    def judge(
+        self,
+        *models: str,
+        launch: Launch | None = None,
+        by: Model = JUDGE,
+        this_judge: bool = False,
+    ) -> list[Tally]:
+        async def go() -> list[Tally]:
+            async with Gateways(self.settings) as gateways:
+                return await judge(
+                    models,
+                    by,
+                    launch or Launch("judging"),
+                    settings=self.settings,
+                    journal=self.journal,
+                    gateways=gateways,
+                    this_judge=this_judge,
+                )
+
+        return asyncio.run(go())
+
+    def predictions(self, model: str = "demo/strong") -> dict[str, Prediction]:
+        found = latest(self.journal.read(PREDICTIONS, model))
+        return {key.item_id: prediction for key, prediction in sorted(found.items())}
+
+    def judgements(self, model: str = "demo/strong") -> list[Judgement]:
+        return list(self.journal.read(JUDGED, model))
+
+
+def outcomes(tallies: Sequence[Tally]) -> list[dict[Outcome, int]]:
+    return [dict(tally.outcomes) for tally in tallies]

@@ -1,0 +1,162 @@
+"""Asking over a real server: resumed, repaired, stopped, never scored for an outage."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eval_pipeline.benchmark import Benchmark, current
+from eval_pipeline.journal import (
+    PREDICTIONS,
+    Journal,
+    JournalError,
+    JournalWriter,
+    Stream,
+)
+from eval_pipeline.providers.demo.faults import Faults
+from eval_pipeline.providers.demo.server import DemoGateway
+from eval_pipeline.records import Outcome, Prices
+from eval_pipeline.runs import Mode
+from eval_pipeline.stages.predict import Launch
+from eval_pipeline_tests.builders import a_model, settings_in
+from eval_pipeline_tests.stand import STRONG, WEAK, Stand, outcomes
+
+
+def test_an_interrupted_run_asks_only_what_is_missing(stand: Stand) -> None:
+    first = stand.settings.overridden({"plan": {"max_samples": 3}, "budget": {"usd_per_run": 1e-9}})
+    dear = STRONG.model_copy(update={"prices": Prices(prompt=1, completion=1)})
+    one = first.overridden({"concurrency": {"num_workers": 1}})
+    stand.predict(dear, settings=one)
+    answered = set(stand.predictions())
+
+    stand.predict(
+        dear, launch=Launch("run-2"), settings=first.overridden({"budget": {"usd_per_run": None}})
+    )
+
+    assert answered == {"q1"}
+    assert set(stand.predictions()) == {"q1", "q2", "q3"}
+    assert {prediction.run_id for prediction in stand.predictions().values()} == {"run-1"}
+    assert sorted(stand.gateway.seen.values()) == [1, 1, 1]
+
+
+def test_a_spent_budget_stops_asking_and_says_so(stand: Stand) -> None:
+    dear = STRONG.model_copy(update={"prices": Prices(prompt=1, completion=1)})
+    tight = stand.settings.overridden(
+        {"budget": {"usd_per_run": 0.5}, "concurrency": {"num_workers": 1}}
+    )
+
+    (tally,) = stand.predict(dear, settings=tight)
+
+    assert tally.asked == 1
+    assert tally.stopped == "The budget of 0.5 USD is spent."
+    assert not tally.failed
+
+
+def test_an_outage_is_kept_as_such_and_asked_again_the_next_time(stand: Stand) -> None:
+    stand.gateway.misbehave(Faults(server_error=1))
+    during = stand.predict(STRONG)
+    stand.judge("demo/strong")
+    stand.gateway.misbehave(Faults())
+
+    after = stand.predict(STRONG, launch=Launch("run-2"))
+
+    assert outcomes(during) == [{Outcome.SERVER_ERROR: 3}]
+    assert stand.judgements() == []
+    assert outcomes(after) == [{Outcome.OK: 3}]
+    assert {one.run_id for one in stand.predictions().values()} == {"run-1"}
+
+
+def test_a_transient_fault_is_repeated_within_the_request(stand: Stand) -> None:
+    stand.gateway.misbehave(Faults(rate_limited=1, times=2))
+
+    stand.predict(STRONG)
+
+    assert {one.outcome for one in stand.predictions().values()} == {Outcome.OK}
+    assert {one.attempts for one in stand.predictions().values()} == {3}
+
+
+@pytest.mark.parametrize(
+    ("status", "outcome"),
+    [(401, Outcome.AUTH), (402, Outcome.NO_CREDIT), (404, Outcome.UNKNOWN_MODEL)],
+)
+def test_what_can_not_get_better_stops_that_model_only(
+    stand: Stand, status: int, outcome: Outcome
+) -> None:
+    stand.gateway.misbehave(Faults(status={"demo/weak": status}))
+    one_by_one = stand.settings.overridden({"concurrency": {"num_workers": 1}})
+
+    strong, weak = stand.predict(STRONG, WEAK, settings=one_by_one)
+
+    assert (strong.asked, strong.stopped) == (3, None)
+    assert dict(weak.outcomes) == {outcome: 1}
+    assert weak.failed
+    assert f"demo/weak: HTTP {status}" in (weak.stopped or "")
+
+
+def test_a_model_that_breaks_down_does_not_take_the_others_with_it(
+    stand: Stand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = Journal.writer
+
+    def broken_for_weak(self: Journal, stream: Stream[Any], *parts: str) -> JournalWriter[Any]:
+        if parts[0] == "demo/weak":
+            raise JournalError("no room for demo/weak")
+        return original(self, stream, *parts)
+
+    monkeypatch.setattr(Journal, "writer", broken_for_weak)
+
+    with pytest.raises(JournalError, match="no room for demo/weak"):
+        stand.predict(WEAK, STRONG)
+
+    assert set(stand.predictions()) == {"q1", "q2", "q3"}
+
+
+def test_a_missing_key_asks_nobody_and_says_which(tmp_path: Path, gateway: DemoGateway) -> None:
+    stand = Stand(tmp_path, gateway)
+    openrouter = [{"name": "demo", "kind": "openrouter"}]
+    settings = settings_in(tmp_path, gateways=openrouter)
+
+    (tally,) = stand.predict(STRONG, settings=settings)
+
+    assert tally.failed
+    assert "put OPENROUTER_API_KEY=… into .env" in (tally.stopped or "")
+
+
+def test_a_model_without_system_role_and_temperature_is_asked_without_them(stand: Stand) -> None:
+    refused = stand.predict(a_model("demo/weak"))
+
+    asked = stand.predict(WEAK, launch=Launch("run-2", Mode.FRESH))
+
+    assert outcomes(refused) == [{Outcome.BAD_REQUEST: 3}]
+    assert outcomes(asked) == [{Outcome.OK: 3}]
+
+
+def test_streamed_or_not_a_model_gives_the_same_answers(stand: Stand) -> None:
+    stand.predict(STRONG)
+    streamed = {item: one.answer for item, one in stand.predictions().items()}
+
+    stand.predict(a_model(streaming=False), launch=Launch("run-2", Mode.FRESH))
+
+    whole = [one for one in stand.journal.read(PREDICTIONS) if one.run_id == "run-2"]
+    assert {one.item_id: one.answer for one in whole} == streamed
+    assert all(one.first_token_s for one in stand.journal.read(PREDICTIONS))
+
+
+def test_a_cost_is_estimated_from_the_prices_of_the_catalog(stand: Stand) -> None:
+    stand.predict(a_model(prices=Prices(prompt=0.001, completion=0.01, request=0.5)))
+
+    usage = stand.predictions()["q1"].usage
+    assert usage.input_tokens and usage.output_tokens
+    expected = usage.input_tokens * 0.001 + usage.output_tokens * 0.01 + 0.5
+    assert usage.cost_usd == pytest.approx(expected)
+    assert usage.cost_estimated
+
+
+def test_what_was_loaded_once_stays_the_benchmark_until_it_is_loaded_again(stand: Stand) -> None:
+    before: Benchmark = current(stand.journal, stand.settings)
+    (stand.settings.root / "questions.jsonl").unlink()
+
+    after = current(stand.journal, stand.settings)
+
+    assert after.version == before.version
+    assert after.items == before.items
