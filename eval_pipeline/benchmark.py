@@ -19,6 +19,18 @@ from eval_pipeline.records import (
 )
 from eval_pipeline.settings import Settings
 
+# By name, so that a field which items get later does not change the version of older ones.
+HASHED = {
+    "id",
+    "question",
+    "image",
+    "answer",
+    "answer_type",
+    "category",
+    "rationale",
+    "raw_subject",
+}
+
 
 @dataclass(frozen=True)
 class Benchmark:
@@ -34,7 +46,7 @@ def load_benchmark(settings: Settings) -> Benchmark:
     versions = tuple(
         SuiteVersion(
             suite=name,
-            suite_version=fingerprint(*(item.model_dump(mode="json") for item in items)),
+            suite_version=fingerprint(*(item.model_dump(include=HASHED) for item in items)),
             items=len(items),
         )
         for name, items in suites.items()

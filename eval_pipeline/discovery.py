@@ -45,10 +45,11 @@ class Refreshed:
         return Changes(tuple(sorted(wanted - there)), tuple(sorted(removed)))
 
 
-async def refresh(settings: Settings, gateways: Gateways, journal: Journal) -> Refreshed:
+async def refresh(settings: Settings, journal: Journal) -> Refreshed:
     """Asks every gateway for its models and journals what was seen."""
     before = known_models(journal)
-    catalog = await fetch(settings, gateways.lent_client, redact=settings.redact)
+    async with Gateways(settings) as gateways:
+        catalog = await fetch(settings, gateways.lent_client, redact=settings.redact)
     selected = select(catalog.models, settings.selection, text_only=settings.plan.text_only)
     refreshed = Refreshed(catalog, selected, before)
     for warning in refreshed.warnings:
@@ -77,12 +78,14 @@ def known_models(journal: Journal) -> Mapping[str, Model]:
     return {sighting.model.id: sighting.model for sighting in sightings}
 
 
-def known_model(journal: Journal, model_id: str) -> Model:
-    """The model as it was described last."""
-    models = known_models(journal)
-    if model_id not in models:
-        raise RunError(
-            f"The model {model_id} is in no gateway's list. Materialize model_catalog, and check "
-            "the gateways and the model's name in eval_pipeline.toml."
-        )
-    return models[model_id]
+def look_up(journal: Journal, model_ids: Iterable[str]) -> list[Model]:
+    """These models as they were described last."""
+    known, found = known_models(journal), []
+    for model_id in model_ids:
+        if model_id not in known:
+            raise RunError(
+                f"The model {model_id} is in no gateway's list. Materialize model_catalog, and "
+                "check the gateways and the model's name in eval_pipeline.toml."
+            )
+        found.append(known[model_id])
+    return found

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from platform import node
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 from urllib.parse import quote, unquote
@@ -118,7 +119,7 @@ class Journal:
             await _acquire(lock, f"{stream.name} of {model}")
         try:
             with suppress(OSError):  # it is only for telling others who is at work
-                owner = f"process {os.getpid()} since {now():%H:%M:%S} UTC"
+                owner = f"process {os.getpid()} on {node()} since {now():%H:%M:%S} UTC"
                 path.with_suffix(".owner").write_text(owner)
             yield
         finally:
@@ -141,7 +142,12 @@ class Journal:
 
     def _make(self, folder: Path) -> None:
         self._check_format()
-        folder.mkdir(parents=True, exist_ok=True)
+        if not folder.is_dir():
+            folder.mkdir(parents=True, exist_ok=True)
+            for parent in folder.parents:
+                _sync_folder(parent)
+                if parent == self.root.parent:
+                    break
         marker = self.root / "format"
         if not marker.exists():
             marker.write_text(f"{FORMAT}\n")
@@ -194,7 +200,7 @@ class JournalWriter(Generic[R]):
             batch, self._waiting = self._waiting, []
             try:
                 await asyncio.to_thread(self._write, b"".join(line for line, _ in batch))
-            except JournalError as error:
+            except Exception as error:  # noqa: BLE001  (it is raised where it is waited for)
                 _settle(batch, error)
             else:
                 _settle(batch, None)
@@ -216,7 +222,7 @@ class JournalWriter(Generic[R]):
             self._size += len(data)
 
 
-def _settle(batch: list[tuple[bytes, asyncio.Future[None]]], error: JournalError | None) -> None:
+def _settle(batch: list[tuple[bytes, asyncio.Future[None]]], error: Exception | None) -> None:
     for _, written in batch:
         if written.done():
             continue

@@ -37,6 +37,15 @@ ModelId = Annotated[
 ]
 
 
+def whole_characters(text: str) -> str:
+    """Joins halves of a character that were split; a half that stays alone can not be kept."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+Text = Annotated[str, AfterValidator(whole_characters)]
+"""Text of which a server made every character: what JSON can escape, UTF-8 may not hold."""
+
+
 class Record(BaseModel):
     """Immutable, and nothing it does not name."""
 
@@ -46,6 +55,7 @@ class Record(BaseModel):
 class ExamQuestion(Record):
     """One question of an exam suite, in the shape of Humanity's Last Exam."""
 
+    kind: Literal["exam"] = "exam"
     suite: str
     id: str
     question: str
@@ -191,23 +201,26 @@ class Outcome(StrEnum):
     INVALID_REPLY = "invalid_reply"
     BAD_REQUEST = "bad_request"
     AUTH = "auth"
+    FORBIDDEN = "forbidden"
     NO_CREDIT = "no_credit"
     UNKNOWN_MODEL = "unknown_model"
     JUDGE_UNPARSABLE = "judge_unparsable"
+    INTERNAL_ERROR = "internal_error"
 
     @property
     def is_result(self) -> bool:
         """Whether it says something about the model; everything else is to be asked again."""
         return self in _RESULTS
 
-    @property
-    def stops_model(self) -> bool:
+    def is_hopeless(self, *, answered_before: bool) -> bool:
         """Whether no other request to this model can do better."""
-        return self in _HOPELESS
+        return self in _HOPELESS or (self in _DOUBTFUL and not answered_before)
 
 
 _RESULTS = {Outcome.OK, Outcome.REFUSED, Outcome.TRUNCATED, Outcome.CONTENT_FILTER}
-_HOPELESS = {Outcome.AUTH, Outcome.NO_CREDIT, Outcome.UNKNOWN_MODEL}
+_HOPELESS = {Outcome.AUTH, Outcome.NO_CREDIT}
+# A gateway may say these of one request, such as one with an image, too.
+_DOUBTFUL = {Outcome.FORBIDDEN, Outcome.UNKNOWN_MODEL}
 
 
 class Usage(Record):

@@ -50,13 +50,17 @@ def choose(
 ) -> tuple[tuple[ItemKey, ...], Scope]:
     """The plan for a model: its items in the data set's order, and how much of it they are."""
     wanted = [key for key, item in items.items() if _matches(item, chosen)]
-    filtered = chosen != PlanFilter(text_only=chosen.text_only)
     if chosen.max_samples is not None:
         wanted = _first_of_each_suite(wanted, chosen.max_samples)
     plan = tuple(key for key in wanted if model.sees_images or not items[key].image)
-    if filtered:
-        return plan, Scope.FILTERED
-    return plan, Scope.TEXT if len(plan) < len(items) else Scope.FULL
+    return plan, _scope(plan, items)
+
+
+def _scope(plan: tuple[ItemKey, ...], items: Mapping[ItemKey, Item]) -> Scope:
+    if len(plan) == len(items):
+        return Scope.FULL
+    without_image = [key for key, item in items.items() if not item.image]
+    return Scope.TEXT if list(plan) == without_image else Scope.FILTERED
 
 
 def new_run(
@@ -88,19 +92,27 @@ def new_run(
         parameters={
             **experiment.model_dump(mode="json", exclude={"system_prompt"}),
             "system_prompt_hash": system_prompt_hash,
+            "gateway": model.gateway,
         },
         simulated=model.simulated,
         opened_at=now(),
     )
 
 
-def open_run(journal: Journal, wanted: Run, mode: Mode, run_id: str | None) -> OpenRun:
-    """Continues the run that `mode` and `run_id` mean, or opens `wanted` as a new one."""
-    run = _find(journal, wanted, mode, run_id)
+def open_run(
+    journal: Journal,
+    wanted: Run,
+    mode: Mode,
+    *,
+    run_id: str | None = None,
+    retry_of: str | None = None,
+) -> OpenRun:
+    """Continues the run that is meant, or opens `wanted` as a new one."""
+    run = _find(journal, wanted, mode, run_id, retry_of)
     if run is not None:
         opened = OpenRun(run, _pending(journal, run, failed_too=mode is not Mode.RESUME))
-        chosen = mode is not Mode.AUTO or run_id is not None or run.run_id == wanted.run_id
-        if chosen or opened.pending or not _is_judged(journal, run):
+        chosen = mode in (Mode.RESUME, Mode.FIX) or run_id is not None
+        if chosen or run.run_id == wanted.run_id or opened.pending or not _is_judged(journal, run):
             return opened
     journal.write_whole(RUNS, wanted.model, wanted.run_id, records=[wanted])
     return OpenRun(wanted, wanted.plan)
@@ -116,25 +128,31 @@ def latest(predictions: Iterable[Prediction]) -> dict[ItemKey, Prediction]:
     return found
 
 
-def _find(journal: Journal, wanted: Run, mode: Mode, run_id: str | None) -> Run | None:
-    runs = sorted(journal.read(RUNS, wanted.model), key=lambda run: run.opened_at)
+def _find(
+    journal: Journal, wanted: Run, mode: Mode, run_id: str | None, retry_of: str | None
+) -> Run | None:
+    runs = sorted(journal.read(RUNS, wanted.model), key=lambda run: run.opened_at, reverse=True)
+    # A step or a Dagster run that is tried again goes on with what it opened the first time.
     for run in runs:
-        # A Dagster run that is tried again goes on with what it opened the first time.
-        if run.run_id == wanted.run_id:
+        if run.run_id == wanted.run_id or (run.run_id == retry_of and run.matches(wanted)):
             return run
-        if run_id is not None and run.run_id.startswith(run_id):
-            return _asked_the_same_way(run, wanted)
     if run_id is not None:
-        known = ", ".join(run.run_id[:8] for run in runs[-5:]) or "none"
-        raise RunError(f"{wanted.model} has no run {run_id}; its latest runs: {known}.")
-    alike = [run for run in runs if run.matches(wanted)]
-    if mode is Mode.FRESH or not alike:
-        if mode is Mode.FIX:
-            raise RunError(
-                f"{wanted.model} has no run of this plan to fix; use mode auto or fresh."
-            )
+        return _named(runs, run_id, wanted)
+    if mode is Mode.FRESH:
         return None
-    return alike[-1]
+    latest_alike = next((run for run in runs if run.matches(wanted)), None)
+    if latest_alike is None and mode is Mode.FIX:
+        raise RunError(f"{wanted.model} has no run of this plan to fix; use mode AUTO or FRESH.")
+    return latest_alike
+
+
+def _named(runs: list[Run], run_id: str, wanted: Run) -> Run:
+    """The newest run whose id begins so."""
+    for run in runs:
+        if run.run_id.startswith(run_id):
+            return _asked_the_same_way(run, wanted)
+    known = ", ".join(run.run_id[:8] for run in runs[:5]) or "none"
+    raise RunError(f"{wanted.model} has no run {run_id}; its latest runs: {known}.")
 
 
 def _asked_the_same_way(run: Run, wanted: Run) -> Run:
@@ -156,13 +174,13 @@ def _pending(journal: Journal, run: Run, *, failed_too: bool) -> tuple[ItemKey, 
 
 
 def _is_judged(journal: Journal, run: Run) -> bool:
-    """Whether every item has a score. Until then a new run would pay again for what is there."""
-    scored = {
-        ItemKey(judgement.suite, judgement.item_id)
-        for judgement in journal.read(JUDGED, run.model, run.run_id)
-        if judgement.score is not None
-    }
-    return scored.issuperset(run.plan)
+    """Whether one judge scored every item. Until then a new run would pay again for this one."""
+    scored: dict[tuple[str, str], set[ItemKey]] = {}
+    for judgement in journal.read(JUDGED, run.model, run.run_id):
+        if judgement.score is not None:
+            by = (judgement.judge, judgement.judge_version)
+            scored.setdefault(by, set()).add(ItemKey(judgement.suite, judgement.item_id))
+    return any(items.issuperset(run.plan) for items in scored.values())
 
 
 def _matches(item: Item, chosen: PlanFilter) -> bool:

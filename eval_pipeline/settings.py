@@ -137,7 +137,8 @@ class Gateway(Record):
 
     @property
     def key_variable(self) -> str | None:
-        return self.api_key_variable or KEY_VARIABLES[self.kind]
+        """A server of one's own is not sent the key of a public gateway unless told so."""
+        return self.api_key_variable or (None if self.base_url else KEY_VARIABLES[self.kind])
 
     @property
     def address(self) -> str | None:
@@ -177,7 +178,7 @@ class Judge(Record):
 
     model: ModelId
     num_workers: int = Field(default=20, ge=1)
-    max_tokens: int | None = Field(default=4096, ge=1)
+    max_tokens: int | None = Field(default=None, ge=1)
     prompt: Path = PACKAGE / "prompts" / "judge.txt"
 
 
@@ -236,6 +237,8 @@ class Settings(Record):
 
     @model_validator(mode="after")
     def _names_are_known(self) -> Self:
+        if "default" not in self.experiments:
+            raise ValueError("experiments: must have one named default")
         if self.experiment not in self.experiments:
             known = ", ".join(sorted(self.experiments))
             raise ValueError(f"experiment: must be one of: {known}; got '{self.experiment}'")

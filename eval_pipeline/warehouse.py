@@ -36,7 +36,7 @@ class Warehouse:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with FileLock(self.path.with_suffix(".lock"), thread_local=False):
                 _remove_leftovers(self.path)
-                snapshot = fingerprint(*self.journal.snapshot(), *migration_names())
+                snapshot = fingerprint(*self.journal.snapshot(), *_sql_texts())
                 if self._snapshot() != snapshot or force:
                     self._swap_in(self._build(snapshot))
                 else:
@@ -132,6 +132,10 @@ def migration_names() -> list[str]:
     return sorted(path.name for path in (SQL / "migrations").glob("*.sql"))
 
 
+def _sql_texts() -> list[str]:
+    return [path.read_text("utf-8") for path in sorted(SQL.rglob("*.sql"))]
+
+
 def query(connection: duckdb.DuckDBPyConnection, name: str) -> duckdb.DuckDBPyRelation:
     """The result of a query file under sql/, such as `checks/metrics_out_of_bounds`."""
     return connection.sql((SQL / f"{name}.sql").read_text("utf-8"))
@@ -146,7 +150,12 @@ def _run(connection: duckdb.DuckDBPyConnection, path: Path, files: list[str] | N
 def _open_undisturbed(path: Path) -> duckdb.DuckDBPyConnection:
     """Opens the file under a name of its own, so that nobody's write-ahead log is read with it."""
     link = path.with_name(f".{path.stem}-{os.getpid()}-{secrets.token_hex(6)}.reading")
-    os.link(path, link)
+    try:
+        os.link(path, link)
+    except FileNotFoundError:
+        raise
+    except OSError:  # a folder that can only be read, or a file system without links
+        return duckdb.connect(str(path), read_only=True)
     try:
         return duckdb.connect(str(link), read_only=True)
     finally:

@@ -7,7 +7,6 @@ from pathlib import Path
 from eval_pipeline.benchmark import current
 from eval_pipeline.journal import JUDGED, PREDICTIONS, Journal
 from eval_pipeline.providers.demo.server import DemoGateway
-from eval_pipeline.providers.gateways import Gateways
 from eval_pipeline.records import Judgement, Model, Outcome, Prediction
 from eval_pipeline.runs import latest
 from eval_pipeline.settings import Settings
@@ -35,19 +34,16 @@ class Stand:
     def predict(
         self, *models: Model, launch: Launch | None = None, settings: Settings | None = None
     ) -> list[Tally]:
-        async def go() -> list[Tally]:
-            chosen = settings or self.settings
-            async with Gateways(chosen) as gateways:
-                return await predict(
-                    models,
-                    current(self.journal, chosen),
-                    launch or Launch("run-1"),
-                    settings=chosen,
-                    journal=self.journal,
-                    gateways=gateways,
-                )
-
-        return asyncio.run(go())
+        chosen = settings or self.settings
+        return asyncio.run(
+            predict(
+                models,
+                current(self.journal, chosen),
+                launch or Launch("run-1"),
+                settings=chosen,
+                journal=self.journal,
+            )
+        )
 
     def judge(
         self,
@@ -56,19 +52,16 @@ class Stand:
         by: Model = JUDGE,
         this_judge: bool = False,
     ) -> list[Tally]:
-        async def go() -> list[Tally]:
-            async with Gateways(self.settings) as gateways:
-                return await judge(
-                    models,
-                    by,
-                    launch or Launch("judging"),
-                    settings=self.settings,
-                    journal=self.journal,
-                    gateways=gateways,
-                    this_judge=this_judge,
-                )
-
-        return asyncio.run(go())
+        return asyncio.run(
+            judge(
+                models,
+                by,
+                launch or Launch("judging"),
+                settings=self.settings,
+                journal=self.journal,
+                this_judge=this_judge,
+            )
+        )
 
     def predictions(self, model: str = "demo/strong") -> dict[str, Prediction]:
         found = latest(self.journal.read(PREDICTIONS, model))

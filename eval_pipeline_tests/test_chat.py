@@ -62,7 +62,7 @@ def ask_at(
         (400, Outcome.BAD_REQUEST, False),
         (401, Outcome.AUTH, False),
         (402, Outcome.NO_CREDIT, False),
-        (403, Outcome.AUTH, False),
+        (403, Outcome.FORBIDDEN, False),
         (404, Outcome.UNKNOWN_MODEL, False),
         (408, Outcome.TIMEOUT, True),
         (413, Outcome.BAD_REQUEST, False),

@@ -1,6 +1,5 @@
 """Killed with -9 in the middle: nothing is lost, nothing is asked twice, the end is the same."""
 
-import os
 import signal
 import subprocess
 import time
@@ -17,7 +16,7 @@ from eval_pipeline.providers.demo.minds import question_hash
 from eval_pipeline.providers.demo.server import DemoGateway
 from eval_pipeline.settings import Settings
 from eval_pipeline_tests.builders import settings_in
-from eval_pipeline_tests.project import BIN, ROOT, environment, run
+from eval_pipeline_tests.project import ROOT, environment, run
 
 MODEL = "demo/average"
 SAMPLE = ROOT / "data" / "sample" / "questions.jsonl"
@@ -36,17 +35,21 @@ def a_project_with(gateway: DemoGateway, folder: Path) -> Settings:
     )
 
 
-def kill_after(lines: int, stream: Stream[Any], settings: Settings) -> None:
-    """Runs the pipeline and kills it, without a word, once so many lines are journalled."""
+def stop_after(
+    lines: int, stream: Stream[Any], settings: Settings, how: signal.Signals, *command: str
+) -> str:
+    """Runs a command, sends it a signal once so many lines are journalled; returns what it said."""
     journal = Journal(settings.journal)
-    process = subprocess.Popen([BIN / "evals", "run"], cwd=settings.root, env=environment())
+    process = subprocess.Popen(
+        command, cwd=settings.root, env=environment(), stderr=subprocess.PIPE, text=True
+    )
     end = time.monotonic() + 60
     while len(list(journal.read(stream))) < lines:
-        assert process.poll() is None, "it ended before it could be killed"
+        assert process.poll() is None, "it ended before it could be stopped"
         assert time.monotonic() < end, "it journalled too little"
         time.sleep(0.02)
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
+    process.send_signal(how)
+    return process.communicate(timeout=60)[1]
 
 
 def results(settings: Settings) -> list[tuple[object, ...]]:
@@ -64,7 +67,7 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path: Path, stream: Stream[Any]) 
     with DemoGateway(tuple(sample.items.values()), faults=Faults(latency_s=0.05)) as gateway:
         settings = a_project_with(gateway, tmp_path / "killed")
         journal = Journal(settings.journal)
-        kill_after(40, stream, settings)
+        stop_after(40, stream, settings, signal.SIGKILL, "evals", "run")
         answered = [one.item_id for one in journal.read(PREDICTIONS)]
         judged = len(list(journal.read(JUDGED)))
         gateway.misbehave(Faults())
@@ -80,3 +83,22 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path: Path, stream: Stream[Any]) 
         undisturbed = a_project_with(gateway, tmp_path / "undisturbed")
         run(undisturbed.root, "evals run")
         assert results(settings) == results(undisturbed)
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_ends_in_order_and_shows_what_it_has(
+    tmp_path: Path, how: signal.Signals
+) -> None:
+    sample = load_benchmark(settings_in(tmp_path, suites=[{"name": "sample", "path": SAMPLE}]))
+    with DemoGateway(tuple(sample.items.values()), faults=Faults(latency_s=0.2)) as gateway:
+        settings = a_project_with(gateway, tmp_path / "interrupted")
+        run(settings.root, "dagster asset materialize --select model_catalog")
+        command = f"dagster asset materialize --select predictions --partition {MODEL}".split()
+
+        said = stop_after(20, PREDICTIONS, settings, how, *command)
+
+    kept = len(list(Journal(settings.journal).read(PREDICTIONS)))
+    assert "Task was destroyed" not in said
+    assert "never retrieved" not in said
+    with duckdb.connect(str(settings.database), read_only=True) as db:
+        assert db.sql("select count(*) from predictions").fetchall() == [(kept,)]

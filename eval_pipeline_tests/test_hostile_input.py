@@ -10,6 +10,7 @@ from pydantic import JsonValue
 
 from eval_pipeline.environment import SettingsError
 from eval_pipeline.providers.chat import ChatReply, ChatRequest, ProviderError, ask
+from eval_pipeline.providers.gateways import Gateways
 from eval_pipeline.providers.limits import RetryPolicy, parse_retry_after
 from eval_pipeline.providers.openai_compatible import OpenAICompatible
 from eval_pipeline.records import Outcome, Usage, now
@@ -163,6 +164,47 @@ def test_ever_so_many_attempts_still_have_a_longest_wait() -> None:
     policy = RetryPolicy(attempts=5000, first_wait_s=1, longest_wait_s=60)
 
     assert policy.wait_after(4000, transient=True, retry_after=None, jitter=1.0) == 60
+
+
+@pytest.mark.parametrize(
+    ("gateway", "variable"),
+    [
+        ({"kind": "openai"}, "OPENAI_API_KEY"),
+        ({"kind": "openai", "base_url": "http://127.0.0.1:8000/v1"}, None),
+        ({"kind": "openai", "base_url": "http://h/v1", "api_key_variable": "MINE"}, "MINE"),
+        ({"kind": "openrouter", "base_url": "http://h/v1"}, None),
+    ],
+)
+def test_a_server_of_ones_own_is_not_sent_the_key_of_a_public_gateway(
+    tmp_path: Path, gateway: dict[str, str], variable: str | None
+) -> None:
+    settings = settings_in(tmp_path, gateways=[{"name": "one", **gateway}])
+
+    assert settings.gateways[0].key_variable == variable
+
+
+@pytest.mark.parametrize(
+    ("list_url", "sent"),
+    [
+        (None, True),
+        ("https://zenmux.ai/api/frontend/model/available/list", True),
+        ("https://elsewhere.example/models", False),
+    ],
+)
+def test_a_list_of_models_on_another_host_does_not_get_the_key(
+    tmp_path: Path, list_url: str | None, sent: bool
+) -> None:
+    given = {"name": "zenmux", "kind": "zenmux"} | ({"models_url": list_url} if list_url else {})
+    settings_in(tmp_path, gateways=[given])
+    path = str(tmp_path / "eval_pipeline.toml")
+    settings = Settings.from_env({"EVALS_SETTINGS": path, "ZENMUX_API_KEY": KEY})
+
+    async def headers() -> httpx.Headers:
+        (zenmux,) = settings.gateways
+        async with Gateways(settings) as gateways, gateways.lent_client(zenmux) as client:
+            return client.headers
+
+    assert ("authorization" in asyncio.run(headers())) is sent
 
 
 class Wordless:

@@ -1,13 +1,13 @@
 """Judging over a real server: what is pending, once, and never a score for an outage."""
 
 import asyncio
+import json
 
 import pytest
 
 from eval_pipeline.providers.demo.faults import Faults
-from eval_pipeline.providers.gateways import Gateways
-from eval_pipeline.records import Outcome
-from eval_pipeline.runs import Mode
+from eval_pipeline.records import Outcome, Prices
+from eval_pipeline.runs import Mode, RunError
 from eval_pipeline.stages.judge import judge
 from eval_pipeline.stages.predict import Launch
 from eval_pipeline_tests.builders import a_model
@@ -66,7 +66,6 @@ def test_the_models_own_failing_is_wrong_without_asking_the_judge(stand: Stand) 
         (Launch("again", Mode.RESUME), False, 0),
         (Launch("again", Mode.FRESH), False, 3),
         (Launch("again", Mode.FRESH, "run-1"), False, 3),
-        (Launch("again", Mode.FRESH, "other"), False, 0),
         (Launch("again"), True, 3),
     ],
 )
@@ -82,24 +81,54 @@ def test_what_is_judged_again_is_a_matter_of_mode_and_judge(
     assert tally.asked == judged_again
 
 
+def test_a_run_that_is_not_there_can_not_be_judged(stand: Stand) -> None:
+    stand.predict(STRONG)
+
+    with pytest.raises(RunError, match="There is no run beef to judge"):
+        stand.judge("demo/strong", launch=Launch("again", Mode.FRESH, "beef"))
+
+
+def test_what_one_judge_left_half_done_another_does_as_a_whole(stand: Stand) -> None:
+    stand.predict(STRONG)
+    dear = JUDGE.model_copy(update={"prices": Prices(prompt=1, completion=1)})
+    stand.settings = stand.settings.overridden(
+        {"budget": {"usd_per_run": 0.5}, "judge": {"num_workers": 1}}
+    )
+    stand.judge("demo/strong", by=dear)
+    stand.settings = stand.settings.overridden({"budget": {"usd_per_run": None}})
+    other = a_model("demo/other-judge", request_name="demo/judge")
+
+    (tally,) = stand.judge("demo/strong", by=other)
+
+    assert [one.judge for one in stand.judgements()] == ["demo/judge"] + 3 * ["demo/other-judge"]
+    assert tally.asked == 3
+    assert stand.judge("demo/strong")[0].asked == 0
+
+
+def test_a_half_character_in_a_verdict_is_kept_as_far_as_it_can_be(
+    stand: Stand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stand.predict(STRONG)
+    verdict = {"extracted_answer": None, "reasoning": "\ud835", "correct": True, "confidence": 1}
+    said = json.dumps(verdict)
+    monkeypatch.setattr("eval_pipeline.providers.demo.minds.judge_reply", lambda _: said)
+
+    stand.judge("demo/strong")
+
+    assert [(one.score, one.reason) for one in stand.judgements()] == 3 * [(1.0, "\ufffd")]
+
+
 def test_two_judgings_at_once_pay_once(stand: Stand) -> None:
     stand.predict(STRONG)
 
     async def both() -> None:
-        async with Gateways(stand.settings) as gateways:
-            await asyncio.gather(
-                *(
-                    judge(
-                        ["demo/strong"],
-                        JUDGE,
-                        Launch(name),
-                        settings=stand.settings,
-                        journal=stand.journal,
-                        gateways=gateways,
-                    )
-                    for name in ("one", "two")
-                )
+        launches = [Launch("one"), Launch("two")]
+        await asyncio.gather(
+            *(
+                judge(["demo/strong"], JUDGE, one, settings=stand.settings, journal=stand.journal)
+                for one in launches
             )
+        )
 
     asyncio.run(both())
 

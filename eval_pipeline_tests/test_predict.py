@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from eval_pipeline.benchmark import Benchmark, current
+from eval_pipeline.exam.messages import question_messages
 from eval_pipeline.journal import (
     PREDICTIONS,
     Journal,
@@ -15,7 +16,7 @@ from eval_pipeline.journal import (
 )
 from eval_pipeline.providers.demo.faults import Faults
 from eval_pipeline.providers.demo.server import DemoGateway
-from eval_pipeline.records import Outcome, Prices
+from eval_pipeline.records import ExamQuestion, Outcome, Prices
 from eval_pipeline.runs import Mode
 from eval_pipeline.stages.predict import Launch
 from eval_pipeline_tests.builders import a_model, settings_in
@@ -77,7 +78,12 @@ def test_a_transient_fault_is_repeated_within_the_request(stand: Stand) -> None:
 
 @pytest.mark.parametrize(
     ("status", "outcome"),
-    [(401, Outcome.AUTH), (402, Outcome.NO_CREDIT), (404, Outcome.UNKNOWN_MODEL)],
+    [
+        (401, Outcome.AUTH),
+        (402, Outcome.NO_CREDIT),
+        (403, Outcome.FORBIDDEN),
+        (404, Outcome.UNKNOWN_MODEL),
+    ],
 )
 def test_what_can_not_get_better_stops_that_model_only(
     stand: Stand, status: int, outcome: Outcome
@@ -93,6 +99,23 @@ def test_what_can_not_get_better_stops_that_model_only(
     assert f"demo/weak: HTTP {status}" in (weak.stopped or "")
 
 
+@pytest.mark.parametrize(
+    ("outcome", "stops_at_once", "stops_later"),
+    [
+        (Outcome.AUTH, True, True),
+        (Outcome.NO_CREDIT, True, True),
+        (Outcome.FORBIDDEN, True, False),
+        (Outcome.UNKNOWN_MODEL, True, False),
+        (Outcome.BAD_REQUEST, False, False),
+    ],
+)
+def test_a_refusal_stops_a_model_unless_it_may_concern_that_request_only(
+    outcome: Outcome, stops_at_once: bool, stops_later: bool
+) -> None:
+    assert outcome.is_hopeless(answered_before=False) is stops_at_once
+    assert outcome.is_hopeless(answered_before=True) is stops_later
+
+
 def test_a_model_that_breaks_down_does_not_take_the_others_with_it(
     stand: Stand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -105,10 +128,27 @@ def test_a_model_that_breaks_down_does_not_take_the_others_with_it(
 
     monkeypatch.setattr(Journal, "writer", broken_for_weak)
 
-    with pytest.raises(JournalError, match="no room for demo/weak"):
-        stand.predict(WEAK, STRONG)
+    weak, strong = stand.predict(WEAK, STRONG)
 
-    assert set(stand.predictions()) == {"q1", "q2", "q3"}
+    assert (weak.failed, weak.stopped) == (True, "no room for demo/weak")
+    assert (strong.failed, strong.asked) == (False, 3)
+
+
+def test_our_own_fault_with_one_item_does_not_cost_the_others(
+    stand: Stand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = question_messages
+
+    def broken_for_one(question: ExamQuestion, *rest: Any) -> Any:
+        assert question.id != "q2", "a bug"
+        return original(question, *rest)
+
+    monkeypatch.setattr("eval_pipeline.stages.predict.question_messages", broken_for_one)
+
+    (tally,) = stand.predict(STRONG)
+
+    assert dict(tally.outcomes) == {Outcome.OK: 2, Outcome.INTERNAL_ERROR: 1}
+    assert set(stand.predictions()) == {"q1", "q3"}
 
 
 def test_a_missing_key_asks_nobody_and_says_which(tmp_path: Path, gateway: DemoGateway) -> None:
@@ -139,7 +179,8 @@ def test_streamed_or_not_a_model_gives_the_same_answers(stand: Stand) -> None:
 
     whole = [one for one in stand.journal.read(PREDICTIONS) if one.run_id == "run-2"]
     assert {one.item_id: one.answer for one in whole} == streamed
-    assert all(one.first_token_s for one in stand.journal.read(PREDICTIONS))
+    assert {one.first_token_s for one in whole} == {None}
+    assert all(one.first_token_s for one in stand.journal.read(PREDICTIONS, "demo/strong", "run-1"))
 
 
 def test_a_cost_is_estimated_from_the_prices_of_the_catalog(stand: Stand) -> None:

@@ -1,6 +1,7 @@
 """Which items a run covers, which run goes on, and what is left to ask in it."""
 
 from collections.abc import Iterable
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, Journal
 from eval_pipeline.records import ItemKey, Outcome, PlanFilter, Prediction, Run, Scope
 from eval_pipeline.runs import Mode, RunError, choose, open_run
 from eval_pipeline_tests.builders import (
+    NOON,
     a_benchmark,
     a_judgement,
     a_model,
@@ -36,7 +38,8 @@ def a_journal(folder: Path, *runs: Run, predictions: Iterable[Prediction] = ()) 
         (PlanFilter(), "q1 q2 q3 p1", Scope.FULL),
         (PlanFilter(text_only=True), "q1 q3 p1", Scope.TEXT),
         (PlanFilter(max_samples=1), "q1 p1", Scope.FILTERED),
-        (PlanFilter(text_only=True, max_samples=2), "q1 q3 p1", Scope.FILTERED),
+        (PlanFilter(text_only=True, max_samples=2), "q1 q3 p1", Scope.TEXT),
+        (PlanFilter(max_samples=500), "q1 q2 q3 p1", Scope.FULL),
         (PlanFilter(categories=("Physics",)), "q3", Scope.FILTERED),
         (PlanFilter(test_filter="^sample/Math/q[12]$"), "q1 q2", Scope.FILTERED),
         (PlanFilter(test_filter="/p"), "p1", Scope.FILTERED),
@@ -85,7 +88,7 @@ def test_the_mode_says_what_is_asked_again(
     done = [a_prediction("q1", run_id="old"), a_prediction("q2", run_id="old", outcome="timeout")]
     journal = a_journal(tmp_path, a_run("old", plan=PLAN), predictions=done)
 
-    opened = open_run(journal, a_run("new", plan=PLAN), mode, run_id)
+    opened = open_run(journal, a_run("new", plan=PLAN), mode, run_id=run_id)
 
     asked = " ".join(key.item_id for key in opened.pending)
     assert f"{opened.run.run_id}: {asked}" == expected
@@ -97,7 +100,7 @@ def test_a_judged_run_is_followed_by_a_new_one(tmp_path: Path) -> None:
     verdict = a_judgement(prediction)
     journal.write_whole(JUDGED, verdict.model, verdict.run_id, "0", records=[verdict])
 
-    opened = open_run(journal, a_run("new"), Mode.AUTO, None)
+    opened = open_run(journal, a_run("new"), Mode.AUTO)
 
     assert opened.run.run_id == "new"
     assert [run.run_id for run in journal.read(RUNS, "demo/strong")] == ["new", "old"]
@@ -113,7 +116,7 @@ def test_a_run_that_waits_for_its_judge_is_not_paid_for_again(
         failed = a_judgement(prediction, score=None)
         journal.write_whole(JUDGED, failed.model, failed.run_id, "0", records=[failed])
 
-    opened = open_run(journal, a_run("new"), Mode.AUTO, None)
+    opened = open_run(journal, a_run("new"), Mode.AUTO)
 
     assert (opened.run.run_id, opened.pending) == ("old", ())
 
@@ -121,9 +124,52 @@ def test_a_run_that_waits_for_its_judge_is_not_paid_for_again(
 def test_a_dagster_run_that_is_tried_again_goes_on_with_its_own_run(tmp_path: Path) -> None:
     journal = a_journal(tmp_path, a_run("same"), predictions=[a_prediction(run_id="same")])
 
-    opened = open_run(journal, a_run("same"), Mode.FRESH, None)
+    opened = open_run(journal, a_run("same"), Mode.FRESH)
 
     assert opened.pending == ()
+
+
+def test_a_retry_of_a_failed_dagster_run_goes_on_with_what_that_one_opened(tmp_path: Path) -> None:
+    journal = a_journal(
+        tmp_path, a_run("first", plan=PLAN), predictions=[a_prediction(run_id="first")]
+    )
+
+    opened = open_run(journal, a_run("second", plan=PLAN), Mode.FRESH, retry_of="first")
+
+    assert (opened.run.run_id, opened.pending) == ("first", PLAN[1:])
+
+
+def test_running_a_finished_dagster_run_once_more_is_a_new_run(tmp_path: Path) -> None:
+    prediction = a_prediction(run_id="first")
+    journal = a_journal(tmp_path, a_run("first"), predictions=[prediction])
+    verdict = a_judgement(prediction)
+    journal.write_whole(JUDGED, verdict.model, verdict.run_id, "0", records=[verdict])
+
+    opened = open_run(journal, a_run("second"), Mode.FRESH, retry_of="first")
+
+    assert opened.run.run_id == "second"
+
+
+def test_the_first_characters_of_a_run_mean_the_newest_that_begins_so(tmp_path: Path) -> None:
+    older = a_run("abc-1", opened_at=NOON)
+    newer = a_run("abc-2", opened_at=NOON + timedelta(hours=1))
+    journal = a_journal(tmp_path, older, newer)
+
+    opened = open_run(journal, a_run("new"), Mode.AUTO, run_id="abc")
+
+    assert opened.run.run_id == "abc-2"
+
+
+def test_verdicts_of_two_judges_do_not_add_up_to_a_judged_run(tmp_path: Path) -> None:
+    done = [a_prediction("q1", run_id="old"), a_prediction("q2", run_id="old")]
+    journal = a_journal(tmp_path, a_run("old", plan=PLAN[:2]), predictions=done)
+    for number, judge in enumerate(["judge/a", "judge/b"]):
+        verdict = a_judgement(done[number], judge=judge)
+        journal.write_whole(JUDGED, verdict.model, verdict.run_id, judge, records=[verdict])
+
+    opened = open_run(journal, a_run("new", plan=PLAN[:2]), Mode.AUTO)
+
+    assert opened.run.run_id == "old"
 
 
 @pytest.mark.parametrize(
@@ -141,7 +187,7 @@ def test_a_run_that_measures_something_else_is_not_continued(
     journal = a_journal(tmp_path, a_run("old", plan=PLAN))
     wanted = a_run("new", plan=PLAN).model_copy(update=changes)
 
-    opened = open_run(journal, wanted, Mode.AUTO, None)
+    opened = open_run(journal, wanted, Mode.AUTO)
 
     assert opened.run == wanted
 
@@ -160,7 +206,7 @@ def test_what_can_not_be_continued_is_refused_with_the_reason(
     journal = a_journal(tmp_path, a_run("old", experiment="terse"))
 
     with pytest.raises(RunError, match=reason):
-        open_run(journal, a_run("new"), mode, run_id)
+        open_run(journal, a_run("new"), mode, run_id=run_id)
 
 
 @pytest.mark.parametrize("outcome", list(Outcome))
@@ -171,7 +217,7 @@ def test_only_what_says_nothing_about_the_model_is_asked_again(
         tmp_path, a_run(plan=PLAN), predictions=[a_prediction("q1", outcome=outcome)]
     )
 
-    opened = open_run(journal, a_run("new", plan=PLAN), Mode.AUTO, None)
+    opened = open_run(journal, a_run("new", plan=PLAN), Mode.AUTO)
 
     finished = outcome in {"ok", "refused", "truncated", "content_filter"}
     assert (PLAN[0] in opened.pending) is not finished

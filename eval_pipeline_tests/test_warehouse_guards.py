@@ -1,13 +1,15 @@
 """What the DuckDB file is guarded against: newer versions, foreign logs, full disks."""
 
+import shutil
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 
 import duckdb
 import pytest
 
-from eval_pipeline.warehouse import Warehouse, WarehouseError, apply_migrations
-from eval_pipeline_tests.builders import a_journal, a_prediction, a_warehouse
+from eval_pipeline.warehouse import SQL, Warehouse, WarehouseError, apply_migrations
+from eval_pipeline_tests.builders import NOON, a_journal, a_prediction, a_warehouse
 
 
 def read(warehouse: Warehouse) -> None:
@@ -47,6 +49,36 @@ def test_a_log_left_beside_the_file_is_set_aside_even_without_news(tmp_path: Pat
         assert "mine" not in {name for (name,) in db.sql("show tables").fetchall()}
     (aside,) = tmp_path.glob("evals.duckdb.wal.*")
     assert aside.read_bytes() == log
+
+
+def test_changed_sql_is_news_like_a_changed_journal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warehouse = a_warehouse(tmp_path)
+    changed = tmp_path / "sql"
+    shutil.copytree(SQL, changed)
+    board = changed / "derive" / "leaderboard.sql"
+    board.write_text(board.read_text().replace("latest.accuracy,", "latest.accuracy / 2,", 1))
+    monkeypatch.setattr("eval_pipeline.warehouse.SQL", changed)
+
+    warehouse.publish()
+
+    with warehouse.reading() as db:
+        assert db.sql("select accuracy from leaderboard").fetchall() == [(0.5,)]
+
+
+def test_earlier_attempts_at_an_item_cost_too(tmp_path: Path) -> None:
+    paid = {"usage": {"cost_usd": 0.5, "cost_estimated": False}}
+    failed = a_prediction("q1", outcome="empty", **paid)
+    answered = a_prediction(
+        "q1", finished_at=NOON + timedelta(minutes=1), prediction_id="later", **paid
+    )
+
+    warehouse = a_warehouse(tmp_path, failed, answered)
+
+    with warehouse.reading() as db:
+        assert db.sql("select outcome, cost_usd from predictions").fetchall() == [("ok", 1.0)]
+        assert db.sql("select cost_usd from metrics where slice = 'all'").fetchall() == [(1.0,)]
 
 
 @pytest.mark.parametrize("name", ["model=x", "suite=y", "run_id=z"])

@@ -1,15 +1,16 @@
 """The assets, top to bottom in the order of the picture in the README."""
 
+import asyncio
+
 import dagster as dg
 
 from eval_pipeline.benchmark import current, keep, load_benchmark
 from eval_pipeline.defs.config import CatalogConfig, JudgedConfig, PredictionsConfig
-from eval_pipeline.defs.metadata import fail_if_stopped, listed, table, tallied
+from eval_pipeline.defs.metadata import fail_if_nobody_could, listed, table, tallied
 from eval_pipeline.defs.partitions import keep_in_step, model_partitions
 from eval_pipeline.defs.resources import WarehouseResource
-from eval_pipeline.discovery import known_model, refresh
+from eval_pipeline.discovery import look_up, refresh
 from eval_pipeline.journal import RUNS
-from eval_pipeline.providers.gateways import Gateways
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.judge import judge
 from eval_pipeline.stages.predict import predict
@@ -33,7 +34,7 @@ def dataset(
 
 
 @dg.asset(group_name="inputs", kinds={"duckdb"})
-async def model_catalog(
+def model_catalog(
     context: dg.AssetExecutionContext,
     config: CatalogConfig,
     settings: dg.ResourceParam[Settings],
@@ -41,8 +42,7 @@ async def model_catalog(
 ) -> dg.MaterializeResult[None]:
     """Every model the gateways offer, with prices and abilities; the selected are partitions."""
     settings = config.apply(settings)
-    async with Gateways(settings) as gateways:
-        refreshed = await refresh(settings, gateways, warehouse.journal)
+    refreshed = asyncio.run(refresh(settings, warehouse.journal))
     changes = keep_in_step(context.instance, refreshed)
     warehouse.publish()
     return dg.MaterializeResult(
@@ -63,7 +63,7 @@ async def model_catalog(
     backfill_policy=dg.BackfillPolicy.single_run(),
     kinds={"llm", "duckdb"},
 )
-async def predictions(
+def predictions(
     context: dg.AssetExecutionContext,
     config: PredictionsConfig,
     settings: dg.ResourceParam[Settings],
@@ -72,23 +72,20 @@ async def predictions(
     """One reply per planned item from this partition's model; only what is missing is asked."""
     settings, journal = config.apply(settings), warehouse.journal
     benchmark = current(journal, settings)
-    models = [known_model(journal, key) for key in context.partition_keys]
-    async with Gateways(settings, tuple(benchmark.items.values())) as gateways:
-        tallies = await predict(
-            models,
-            benchmark,
-            config.launch(context.run.run_id),
-            settings=settings,
-            journal=journal,
-            gateways=gateways,
+    models = look_up(journal, context.partition_keys)
+    launch = config.launch(context.run)
+    try:
+        tallies = asyncio.run(
+            predict(models, benchmark, launch, settings=settings, journal=journal)
         )
-    warehouse.publish()
-    fail_if_stopped(tallies)
+    finally:  # what was answered before an interruption is to be seen
+        warehouse.publish()
+    fail_if_nobody_could(tallies)
     return dg.MaterializeResult(metadata=tallied(tallies))
 
 
 @dg.asset(group_name="runs", deps=[predictions], kinds={"llm", "duckdb"})
-async def judged(
+def judged(
     context: dg.AssetExecutionContext,
     config: JudgedConfig,
     settings: dg.ResourceParam[Settings],
@@ -98,18 +95,15 @@ async def judged(
     settings, journal = config.apply(settings), warehouse.journal
     # Within a run that carries a partition, only that model's replies.
     models = [context.partition_key] if context.has_partition_key else journal.parts(RUNS)
-    async with Gateways(settings) as gateways:
-        tallies = await judge(
-            models,
-            known_model(journal, settings.judge.model),
-            config.launch(context.run.run_id),
-            settings=settings,
-            journal=journal,
-            gateways=gateways,
-            this_judge=config.judge is not None,
+    (by,) = look_up(journal, [settings.judge.model])
+    launch, explicit = config.launch(context.run), config.judge is not None
+    try:
+        tallies = asyncio.run(
+            judge(models, by, launch, settings=settings, journal=journal, this_judge=explicit)
         )
-    warehouse.publish()
-    fail_if_stopped(tallies)
+    finally:
+        warehouse.publish()
+    fail_if_nobody_could(tallies)
     return dg.MaterializeResult(metadata=tallied(tallies))
 
 

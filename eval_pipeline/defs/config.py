@@ -11,7 +11,7 @@ from eval_pipeline.stages.predict import Launch
 
 
 class CatalogConfig(dg.Config):
-    """Which models are selected by this launch; a field left empty keeps its value."""
+    """Which models are partitions from now on; a field left empty keeps its value."""
 
     models: list[str] | None = Field(
         default=None, description="Patterns of models to select; the README explains them."
@@ -47,9 +47,9 @@ class LaunchConfig(dg.Config):
     )
     num_workers: int | None = Field(default=None, description="Requests at a time.")
 
-    def launch(self, dagster_run_id: str) -> Launch:
+    def launch(self, run: dg.DagsterRun) -> Launch:
         """Under which run, and what becomes of earlier work."""
-        return Launch(dagster_run_id, self.mode, self.run_id)
+        return Launch(run.run_id, self.mode, self.run_id, retry_of=run.root_run_id)
 
 
 class PredictionsConfig(LaunchConfig):

@@ -8,7 +8,7 @@ import dagster as dg
 
 from eval_pipeline.definitions import build_definitions
 from eval_pipeline.defs.partitions import MODELS
-from eval_pipeline.discovery import known_model
+from eval_pipeline.discovery import look_up
 from eval_pipeline.journal import Journal
 from eval_pipeline.settings import Settings
 
@@ -23,7 +23,7 @@ def evaluate(settings: Settings) -> list[str]:
         if failures := _materialize(settings, instance, INPUTS, {}):
             return failures
         # Better to miss the judge before the models are asked and paid.
-        known_model(Journal(settings.journal), settings.judge.model)
+        look_up(Journal(settings.journal), [settings.judge.model])
         models = instance.get_dynamic_partitions(MODELS)
         # All partitions are one range, so one run asks all models, several at a time.
         return _materialize(

@@ -51,7 +51,8 @@ def tallied(tallies: Sequence[Tally]) -> dict[str, int | float | dg.MarkdownMeta
     }
 
 
-def fail_if_stopped(tallies: Sequence[Tally]) -> None:
-    """Fails the step, once everything is landed, if a model could not be asked at all."""
-    if reasons := [tally.stopped for tally in tallies if tally.failed and tally.stopped]:
-        raise dg.Failure(" ".join(dict.fromkeys(reasons)), metadata=tallied(tallies))
+def fail_if_nobody_could(tallies: Sequence[Tally]) -> None:
+    """Fails the step if every model had to be given up; some of many are told in the metadata."""
+    if tallies and all(tally.failed for tally in tallies):
+        reasons = dict.fromkeys(tally.stopped or "" for tally in tallies)
+        raise dg.Failure(" ".join(reasons), metadata=tallied(tallies))

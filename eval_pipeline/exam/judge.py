@@ -14,7 +14,7 @@ from eval_pipeline.providers.chat import (
     ask,
 )
 from eval_pipeline.providers.limits import RetryPolicy
-from eval_pipeline.records import ExamQuestion, Model, Outcome, Prediction, Record, Usage
+from eval_pipeline.records import ExamQuestion, Model, Outcome, Prediction, Record, Text, Usage
 
 
 class Verdict(Record):
@@ -22,8 +22,8 @@ class Verdict(Record):
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
-    extracted_answer: str | None
-    reasoning: str
+    extracted_answer: Text | None
+    reasoning: Text
     correct: bool
     confidence: float | None = Field(ge=0, le=100)
 

@@ -53,8 +53,13 @@ class Gateways:
 
     @asynccontextmanager
     async def lent_client(self, gateway: Gateway) -> AsyncIterator[httpx.AsyncClient]:
-        """The gateway's client for one use; it stays open."""
-        yield self.client(gateway)
+        """The client to list the gateway's models with; another host does not get its key."""
+        base, listed = httpx.URL(gateway.address or ""), httpx.URL(gateway.list_address or "")
+        if not listed.host or listed.host == base.host:
+            yield self.client(gateway)
+            return
+        async with http_client(str(base), None) as stranger:
+            yield stranger
 
     def _start_demo(self) -> str:
         return self._open.enter_context(DemoGateway(self._demo_items)).base_url

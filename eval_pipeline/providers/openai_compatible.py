@@ -18,9 +18,8 @@ from eval_pipeline.providers.replies import (
     error_message,
     error_status,
     parsed_json,
-    whole_characters,
 )
-from eval_pipeline.records import Outcome, now
+from eval_pipeline.records import Outcome, now, whole_characters
 
 LARGEST_REPLY = 32 * 1024 * 1024
 LONGEST_MESSAGE = 500
@@ -29,7 +28,7 @@ CONNECT_TIMEOUT_S = 30.0
 _BY_STATUS = {
     401: Outcome.AUTH,
     402: Outcome.NO_CREDIT,
-    403: Outcome.AUTH,
+    403: Outcome.FORBIDDEN,
     404: Outcome.UNKNOWN_MODEL,
     408: Outcome.TIMEOUT,
     429: Outcome.RATE_LIMITED,

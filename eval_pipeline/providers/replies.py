@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from eval_pipeline.providers.chat import ChatReply, ProviderError
-from eval_pipeline.records import Outcome, Usage
+from eval_pipeline.records import Outcome, Usage, whole_characters
 
 DEAREST_REPLY = 1e6
 MOST_TOKENS = 2**40
@@ -36,6 +36,7 @@ class Collected:
 
     def add_whole(self, reply: dict[str, Any]) -> None:
         self._add(reply, "message")
+        self.first_token = None  # it came as a whole
         if not isinstance(reply.get("choices"), list) or not reply["choices"]:
             raise ProviderError(Outcome.INVALID_REPLY, "The reply has no choices.", transient=True)
 
@@ -121,11 +122,6 @@ def _text(content: object) -> str:
         parts = (part.get("text") for part in content if isinstance(part, dict))
         return "".join(part for part in parts if isinstance(part, str))
     return content if isinstance(content, str) else ""
-
-
-def whole_characters(text: str) -> str:
-    """Joins characters that were split over two chunks; halves that stay alone can not be kept."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def error_status(error: object) -> int:

@@ -2,13 +2,13 @@
 
 import asyncio
 import logging
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from eval_pipeline.benchmark import judge_prompt_of, past_items
 from eval_pipeline.exam.judge import SCHEMA, JudgedAnswer, judge_answer, judge_request, own_failing
-from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, Journal
+from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, Journal, JournalError
 from eval_pipeline.providers.chat import ChatProvider
 from eval_pipeline.providers.gateways import Gateways
 from eval_pipeline.providers.limits import RetryPolicy
@@ -23,10 +23,10 @@ from eval_pipeline.records import (
     fingerprint,
     now,
 )
-from eval_pipeline.runs import Mode, latest
+from eval_pipeline.runs import Mode, RunError, latest
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.predict import Launch, retry_policy
-from eval_pipeline.stages.workers import Spending, Tally, each, land, priced, work_through
+from eval_pipeline.stages.workers import Spending, Tally, land, priced, work_through
 
 log = logging.getLogger(__name__)
 
@@ -43,28 +43,31 @@ async def judge(
     *,
     settings: Settings,
     journal: Journal,
-    gateways: Gateways,
     this_judge: bool = False,
 ) -> list[Tally]:
-    """Judges what is pending for these models; with `this_judge` also what only others judged."""
+    """Judges what is pending for these models; with `this_judge` also what others have judged."""
     prompt = judge_prompt_of(settings)
-    grader = _Grader(
-        judge_model,
-        gateways.provider(judge_model),
-        retry_policy(settings),
-        prompt,
-        settings.judge.max_tokens,
-    )
+    _check_run(journal, models, launch.continue_run)
     # All models' answers go to one judge, so its workers are shared.
     places = asyncio.Semaphore(settings.judge.num_workers)
-    stage = _Judge(grader, launch, settings, journal, this_judge, places)
     spending = Spending(settings.budget.usd_per_run)
+    async with Gateways(settings) as gateways:
+        provider = gateways.provider(judge_model)
+        policy = retry_policy(settings)
+        grader = _Grader(judge_model, provider, policy, prompt, settings.judge.max_tokens)
+        stage = _Judge(grader, launch, settings, journal, this_judge, places)
 
-    async def one(model: str) -> Tally:
-        async with journal.claim(JUDGED, model):
-            return await stage.run(model, spending)
+        async def one(model: str) -> Tally:
+            async with journal.claim(JUDGED, model):
+                return await stage.run(model, spending)
 
-    return await each(models, one)
+        return await asyncio.gather(*map(one, models))
+
+
+def _check_run(journal: Journal, models: Sequence[str], run_id: str | None) -> None:
+    runs = (run for model in models for run in journal.read(RUNS, model))
+    if run_id is not None and not any(run.run_id.startswith(run_id) for run in runs):
+        raise RunError(f"There is no run {run_id} to judge; the table `runs` lists them.")
 
 
 @dataclass(frozen=True)
@@ -134,14 +137,18 @@ class _Judge:
     journal: Journal
     this_judge: bool
     places: asyncio.Semaphore
+    items: dict[str, Mapping[ItemKey, Item]] = field(default_factory=dict)
 
     async def run(self, model: str, spending: Spending) -> Tally:
         tally = Tally(model, "judged")
-        for run in self._runs(model):
-            if pending := list(self._pending(run)):
-                tally.planned += len(pending)
-                await self._judge_run(run, pending, tally, spending)
-        if tally.planned:
+        try:
+            for run in self._runs(model):
+                if pending := list(self._pending(run)):
+                    tally.planned += len(pending)
+                    await self._judge_run(run, pending, tally, spending)
+        except JournalError as error:
+            tally.stop(str(error), failed=True)
+        if tally.planned or tally.stopped:
             log.info(tally.line())
         return tally
 
@@ -171,22 +178,30 @@ class _Judge:
 
     def _pending(self, run: Run) -> Iterator[_Pending]:
         """Predictions to judge now: those without a score, or without any verdict, or all."""
-        settled = set() if self.launch.mode is Mode.FRESH else set(self._settled(run))
-        predictions = latest(self.journal.read(PREDICTIONS, run.model, run.run_id))
-        open_ones = [
-            prediction
-            for prediction in predictions.values()
-            if prediction.outcome.is_result and prediction.prediction_id not in settled
-        ]
-        items: Mapping[ItemKey, Item] = (
-            past_items(self.journal, run.benchmark_version) if open_ones else {}
-        )
-        for prediction in open_ones:
-            yield _Pending(prediction, items[prediction.key])
+        predictions = {
+            prediction.prediction_id: prediction
+            for prediction in latest(self.journal.read(PREDICTIONS, run.model, run.run_id)).values()
+            if prediction.outcome.is_result
+        }
+        pending = predictions.keys() - self._settled(run, predictions.keys())
+        for prediction_id, prediction in predictions.items():
+            if prediction_id in pending:
+                yield _Pending(prediction, self._items(run)[prediction.key])
 
-    def _settled(self, run: Run) -> Iterator[str]:
+    def _settled(self, run: Run, predictions: Set[str]) -> Set[str]:
+        """A run has one judge: what several did in part, the present one does as a whole."""
+        if self.launch.mode is Mode.FRESH:
+            return set()
+        by_judge: dict[tuple[str, str], set[str]] = {}
         for judgement in self.journal.read(JUDGED, run.model, run.run_id):
-            if self.this_judge and judgement.judge != self.grader.model.id:
-                continue
             if judgement.score is not None or self.launch.mode is Mode.RESUME:
-                yield judgement.prediction_id
+                by = (judgement.judge, judgement.judge_version)
+                by_judge.setdefault(by, set()).add(judgement.prediction_id)
+        if not self.this_judge and any(done >= predictions for done in by_judge.values()):
+            return predictions
+        return by_judge.get((self.grader.model.id, self.grader.version), set())
+
+    def _items(self, run: Run) -> Mapping[ItemKey, Item]:
+        if run.benchmark_version not in self.items:
+            self.items[run.benchmark_version] = past_items(self.journal, run.benchmark_version)
+        return self.items[run.benchmark_version]

@@ -9,7 +9,7 @@ from uuid import uuid4
 from eval_pipeline.benchmark import Benchmark, past_items, read_prompt
 from eval_pipeline.environment import SettingsError
 from eval_pipeline.exam.messages import question_messages
-from eval_pipeline.journal import PREDICTIONS, Journal
+from eval_pipeline.journal import PREDICTIONS, Journal, JournalError
 from eval_pipeline.providers.chat import Asked, ChatProvider, ChatRequest, ask
 from eval_pipeline.providers.gateways import Gateways
 from eval_pipeline.providers.limits import RetryPolicy
@@ -24,7 +24,7 @@ from eval_pipeline.records import (
 )
 from eval_pipeline.runs import Mode, OpenRun, RunError, new_run, open_run
 from eval_pipeline.settings import Experiment, Settings
-from eval_pipeline.stages.workers import Spending, Tally, each, land, priced, work_through
+from eval_pipeline.stages.workers import Spending, Tally, land, priced, work_through
 
 log = logging.getLogger(__name__)
 
@@ -36,6 +36,7 @@ class Launch:
     run_id: str
     mode: Mode = Mode.AUTO
     continue_run: str | None = None
+    retry_of: str | None = None
 
 
 async def predict(
@@ -45,18 +46,18 @@ async def predict(
     *,
     settings: Settings,
     journal: Journal,
-    gateways: Gateways,
 ) -> list[Tally]:
     """Asks every model what is pending in its run, several models at a time."""
-    stage = _Predict(benchmark, launch, settings, journal, gateways)
     places = asyncio.Semaphore(settings.concurrency.max_concurrent_models)
     spending = Spending(settings.budget.usd_per_run)
+    async with Gateways(settings, tuple(benchmark.items.values())) as gateways:
+        stage = _Predict(benchmark, launch, settings, journal, gateways)
 
-    async def one(model: Model) -> Tally:
-        async with places, journal.claim(PREDICTIONS, model.id):
-            return await stage.run(model, spending)
+        async def one(model: Model) -> Tally:
+            async with places, journal.claim(PREDICTIONS, model.id):
+                return await stage.run(model, spending)
 
-    return await each(models, one)
+        return await asyncio.gather(*map(one, models))
 
 
 @dataclass(frozen=True)
@@ -71,17 +72,22 @@ class _Predict:
         tally = Tally(model.id, "asked")
         try:
             asker = _Asker.of(model, self.settings, self.gateways)
-            opened = self._open(model, asker.system_prompt)
-        except (SettingsError, RunError) as error:
+            await self._ask_pending(asker, self._open(model, asker.system_prompt), tally, spending)
+        except (SettingsError, RunError, JournalError) as error:
             tally.stop(str(error), failed=True)
-            return tally
-        _announce(opened, model)
+        log.log(logging.WARNING if tally.failed else logging.INFO, tally.line())
+        return tally
+
+    async def _ask_pending(
+        self, asker: "_Asker", opened: OpenRun, tally: Tally, spending: Spending
+    ) -> None:
+        _announce(opened, asker.model)
         tally.planned = len(opened.pending)
-        items = self._items(opened)
-        async with self.journal.writer(PREDICTIONS, model.id, opened.run.run_id) as writer:
+        items, run_id = self._items(opened), opened.run.run_id
+        async with self.journal.writer(PREDICTIONS, asker.model.id, run_id) as writer:
 
             async def do(key: ItemKey) -> None:
-                prediction = await asker.predict(items[key], opened.run.run_id)
+                prediction = await asker.predict(items[key], run_id)
                 await land(prediction, writer, tally, spending)
 
             await work_through(
@@ -91,8 +97,6 @@ class _Predict:
                 tally=tally,
                 spending=spending,
             )
-        log.info(tally.line())
-        return tally
 
     def _open(self, model: Model, system_prompt: str) -> OpenRun:
         wanted = new_run(
@@ -104,7 +108,13 @@ class _Predict:
             experiment=self.settings.experiments[self.settings.experiment],
             system_prompt_hash=fingerprint(system_prompt),
         )
-        return open_run(self.journal, wanted, self.launch.mode, self.launch.continue_run)
+        return open_run(
+            self.journal,
+            wanted,
+            self.launch.mode,
+            run_id=self.launch.continue_run,
+            retry_of=self.launch.retry_of,
+        )
 
     def _items(self, opened: OpenRun) -> Mapping[ItemKey, Item]:
         version = opened.run.benchmark_version

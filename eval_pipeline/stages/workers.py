@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from eval_pipeline.journal import JournalWriter
+from eval_pipeline.journal import JournalError, JournalWriter
 from eval_pipeline.records import Judgement, Outcome, Prediction, Prices, Usage
 
 log = logging.getLogger(__name__)
@@ -75,33 +75,38 @@ async def work_through(
 ) -> None:
     """Workers pull from one iterator, so memory does not grow with what is pending."""
     queue = iter(pending)
-    started = time.monotonic()
-    progress = _Progress(tally, started)
+    progress = _Progress(tally, time.monotonic())
 
     async def worker() -> None:
         for one in queue:
-            if spending.reached:
-                tally.stop(f"The budget of {spending.limit_usd:g} USD is spent.", failed=False)
-            if tally.stopped:
+            if _must_stop(tally, spending):
                 return
-            await do(one)
+            await _attempt(do, one, tally)
             progress.tell()
 
     try:
         async with asyncio.TaskGroup() as group:
             for _ in range(num_workers):
                 group.create_task(worker())
-    except ExceptionGroup as errors:
-        raise errors.exceptions[0] from None
+    except* JournalError as errors:
+        tally.stop(str(errors.exceptions[0]), failed=True)
 
 
-async def each(things: Iterable[T], do: Callable[[T], Awaitable[Tally]]) -> list[Tally]:
-    """All at once; if one breaks, the others still finish what they are paid for."""
-    results = await asyncio.gather(*map(do, things), return_exceptions=True)
-    for result in results:
-        if isinstance(result, BaseException):
-            raise result
-    return [result for result in results if isinstance(result, Tally)]
+def _must_stop(tally: Tally, spending: Spending) -> bool:
+    if spending.reached:
+        tally.stop(f"The budget of {spending.limit_usd:g} USD is spent.", failed=False)
+    return tally.stopped is not None
+
+
+async def _attempt(do: Callable[[T], Awaitable[None]], one: T, tally: Tally) -> None:
+    """Our own fault with one item must not cost the others; it stays pending."""
+    try:
+        await do(one)
+    except JournalError:
+        raise
+    except Exception:
+        log.exception("%s: an item could not be %s.", tally.model, tally.verb)
+        tally.count(Outcome.INTERNAL_ERROR, Usage())
 
 
 async def land(record: L, writer: JournalWriter[L], tally: Tally, spending: Spending) -> None:
@@ -109,7 +114,8 @@ async def land(record: L, writer: JournalWriter[L], tally: Tally, spending: Spen
     await writer.append(record)
     tally.count(record.outcome, record.usage)
     spending.spent_usd += record.usage.cost_usd or 0.0
-    if record.outcome.stops_model:
+    answered = any(outcome.is_result for outcome in tally.outcomes)
+    if record.outcome.is_hopeless(answered_before=answered):
         tally.stop(record.trouble, failed=True)
 
 

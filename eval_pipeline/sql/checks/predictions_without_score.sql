@@ -1,12 +1,15 @@
--- Usable replies of each model's latest run that no judge has scored.
+-- Usable replies of each model's latest run that its judge (the last one at work) has not scored.
 with latest as (
     select run_id, model
     from runs
     join (select distinct benchmark_version from benchmark_versions where is_current) using (benchmark_version)
     qualify row_number() over (partition by model, experiment order by opened_at desc) = 1
 ),
+judges as (
+    select run_id, model, arg_max(judge, finished_at) as judge from judged group by run_id, model
+),
 verdicts as (
-    select prediction_id, max(score) as score, any_value(reason) as reason from judged group by prediction_id
+    select prediction_id, score, reason from judged join judges using (run_id, model, judge)
 )
 select model, left(run_id, 8) as run, suite, item_id, coalesce(verdicts.reason, 'not judged yet') as reason
 from latest

@@ -9,10 +9,11 @@ with latest as (
         and metrics.scope <> 'filtered'
         and metrics.benchmark_version in (select benchmark_version from benchmark_versions where is_current)
     qualify row_number() over (
-        partition by metrics.model, metrics.experiment order by runs.opened_at desc, judged_at desc) = 1
+        partition by metrics.model, metrics.experiment
+        order by metrics.scope = 'full' desc, runs.opened_at desc, judged_at desc) = 1
 )
 select
-    rank() over (partition by latest.experiment, latest.scope order by latest.accuracy desc),
+    rank() over (partition by latest.experiment, latest.scope, latest.judge order by latest.accuracy desc),
     latest.model,
     model_catalog.display_name,
     latest.experiment,

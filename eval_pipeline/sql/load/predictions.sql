@@ -1,4 +1,4 @@
--- journal: predictions -> predictions; the last line for an item wins
+-- journal: predictions -> predictions; the last line for an item wins, and all lines cost
 insert into predictions
 select
     prediction_id,
@@ -17,7 +17,7 @@ select
     usage.output_tokens,
     usage.reasoning_tokens,
     usage.cached_tokens,
-    usage.cost_usd,
+    sum(try_cast(usage.cost_usd as decimal(24, 15))) over (partition by run_id, model, suite, item_id, sample),
     usage.cost_estimated,
     latency_s,
     first_token_s,

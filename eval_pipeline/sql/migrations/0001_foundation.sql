@@ -185,7 +185,7 @@ comment on column predictions.model is 'The model that was asked.';
 comment on column predictions.suite is 'The item''s suite.';
 comment on column predictions.item_id is 'The item.';
 comment on column predictions.sample is 'Number of the sample, if an item is asked several times in a run; 0 is the first.';
-comment on column predictions.outcome is 'ok; refused, truncated or content_filter (the model''s own failing); or what went wrong on the way: empty, rate_limited, timeout, server_error, connection_error, cut_stream, invalid_reply, bad_request, auth, no_credit, unknown_model.';
+comment on column predictions.outcome is 'ok; refused, truncated or content_filter (the model''s own failing); or what went wrong on the way: empty, rate_limited, timeout, server_error, connection_error, cut_stream, invalid_reply, bad_request, auth, forbidden, no_credit, unknown_model.';
 comment on column predictions.is_result is 'Whether the outcome says something about the model. If not, the item is asked again and never scored 0.';
 comment on column predictions.answer is 'The reply''s text.';
 comment on column predictions.reasoning is 'The reasoning text, where the API gives it apart from the answer.';
@@ -195,7 +195,7 @@ comment on column predictions.input_tokens is 'Tokens of the request.';
 comment on column predictions.output_tokens is 'Tokens of the reply, reasoning included.';
 comment on column predictions.reasoning_tokens is 'Tokens of reasoning within output_tokens.';
 comment on column predictions.cached_tokens is 'Tokens of the request that were read from the cache.';
-comment on column predictions.cost_usd is 'Cost of the reply; NULL if neither the gateway nor its prices tell.';
+comment on column predictions.cost_usd is 'Cost of the item in this run, earlier attempts included; NULL if neither the gateway nor its prices tell.';
 comment on column predictions.cost_estimated is 'Whether the cost was computed from the catalog''s prices instead of being reported by the gateway.';
 comment on column predictions.latency_s is 'Seconds from the request to the end of the reply, of the attempt that succeeded.';
 comment on column predictions.first_token_s is 'Seconds from the request to the first text.';
@@ -230,7 +230,7 @@ create table judged (
     finished_at      timestamp not null,
     primary key (run_id, model, suite, item_id, sample, judge)
 );
-comment on table judged is 'The last verdict of each judge on each prediction that still stands.';
+comment on table judged is 'The last verdict of each judge, under its newest prompt, on each prediction that still stands.';
 comment on column judged.prediction_id is 'The prediction that was judged.';
 comment on column judged.run_id is 'The run.';
 comment on column judged.model is 'The model that was asked.';
@@ -247,7 +247,7 @@ comment on column judged.confidence is 'The confidence that the reply states, fr
 comment on column judged.raw_reply is 'The judge''s reply as it came.';
 comment on column judged.input_tokens is 'Tokens of the request to the judge.';
 comment on column judged.output_tokens is 'Tokens of the judge''s reply.';
-comment on column judged.cost_usd is 'Cost of judging; NULL if unknown.';
+comment on column judged.cost_usd is 'Cost of judging by this judge, earlier attempts included; NULL if unknown.';
 comment on column judged.cost_estimated is 'Whether the cost was computed from the catalog''s prices.';
 comment on column judged.latency_s is 'Seconds until the judge''s reply was complete.';
 comment on column judged.attempts is 'How many requests were made to the judge; 0 if none was needed.';
@@ -361,8 +361,8 @@ create table leaderboard (
     opened_at            timestamp not null,
     primary key (model, experiment)
 );
-comment on table leaderboard is 'One row per model and experiment: its latest complete run of the current benchmark version. Filtered and incomplete runs are not in it.';
-comment on column leaderboard.rank is 'Place among the models of the same experiment and scope.';
+comment on table leaderboard is 'One row per model and experiment: its latest complete run of the current benchmark version, a full one if there is any. Filtered and incomplete runs are not in it.';
+comment on column leaderboard.rank is 'Place among the models of the same experiment, scope and judge.';
 comment on column leaderboard.model is 'The model.';
 comment on column leaderboard.display_name is 'The model''s name for people.';
 comment on column leaderboard.experiment is 'The experiment.';
