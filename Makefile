@@ -18,10 +18,11 @@ $(READY): requirements.lock pyproject.toml Makefile
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@# `dagster asset materialize` looks for its code in DAGSTER_MODULE_NAME, `dagster dev` in
-	@# pyproject.toml, and the latter fails if the former is set: so the command itself sees to it.
+	@# pyproject.toml, and the latter fails if the former is set: so the command itself sees to it,
+	@# and keeps still about Dagster's plans to rename its commands.
 	@printf '%s\n' '#!/bin/sh' \
 	  'test "$$1" = dev || export DAGSTER_MODULE_NAME="$${DAGSTER_MODULE_NAME:-$(MODULE)}"' \
-	  'exec "$$(dirname "$$0")/python" -m dagster "$$@"' > $(BIN)/dagster
+	  'exec "$$(dirname "$$0")/python" -W ignore:Function -m dagster "$$@"' > $(BIN)/dagster
 	@touch $@
 
 demo: $(READY)

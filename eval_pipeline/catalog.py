@@ -69,7 +69,7 @@ async def fetch(
     warnings = [warning for each in lists for warning in each.warnings]
     return Catalog(
         models=tuple(_overridden(model, settings) for model in sorted(models, key=_id)),
-        warnings=(*failed.values(), *warnings, *repeated),
+        warnings=(*failed.values(), *warnings, *repeated, *_unused_overrides(models, settings)),
         failed=failed,
     )
 
@@ -165,6 +165,12 @@ def _without_repeats(models: Iterable[Model], redact: Redact) -> ModelList:
             known = f"it is already listed by gateway '{kept.gateway}'"
             warnings.append(f"Gateway '{model.gateway}': {repeated}: {known}.")
     return ModelList(tuple(first.values()), tuple(warnings))
+
+
+def _unused_overrides(models: Iterable[Model], settings: Settings) -> list[str]:
+    names = {name for model in models for name in (model.id, f"{model.vendor}/{model.name}")}
+    unused = sorted(settings.overrides.keys() - names)
+    return [f"overrides: no gateway lists a model '{name}'." for name in unused]
 
 
 def _overridden(model: Model, settings: Settings) -> Model:

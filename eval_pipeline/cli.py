@@ -14,10 +14,10 @@ from eval_pipeline.environment import SettingsError
 from eval_pipeline.exam.dataset import DatasetError
 from eval_pipeline.journal import Journal, JournalError
 from eval_pipeline.providers.demo.faults import Faults
-from eval_pipeline.providers.demo.server import PortTaken, serve
+from eval_pipeline.providers.demo.server import serve
 from eval_pipeline.providers.model_lists import CatalogError
 from eval_pipeline.reporting import leaderboard_table, schema_page
-from eval_pipeline.runs import RunError
+from eval_pipeline.runs import Mode, RunError
 from eval_pipeline.settings import Settings
 from eval_pipeline.warehouse import Warehouse, WarehouseError, query
 
@@ -30,7 +30,6 @@ UNDERSTOOD = (
     JournalError,
     RunError,
     WarehouseError,
-    PortTaken,
 )
 
 
@@ -39,18 +38,29 @@ def main() -> None:
     try:
         app()
     except UNDERSTOOD as error:
-        typer.echo(getattr(error, "strerror", None) or str(error), err=True)
+        typer.echo(str(error), err=True)
+        sys.exit(2)
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        typer.echo(f"{where}{error.strerror or error}", err=True)
         sys.exit(2)
 
 
 @app.command()
-def run() -> None:
-    """Evaluate every selected model: ask what is missing, judge, compute, in Dagster's history."""
+def run(
+    *, fresh: Annotated[bool, typer.Option(help="Ask everything anew, in new runs.")] = False
+) -> None:
+    """Evaluate every selected model: ask what is missing or failed, judge, compute."""
     # Loading Dagster takes seconds that the other commands do without.
     from eval_pipeline.defs.launch import evaluate  # noqa: PLC0415
 
     _show_log()
-    if failures := evaluate(Settings.from_env()):
+    try:
+        failures = evaluate(Settings.from_env(), Mode.FRESH if fresh else Mode.FIX)
+    except KeyboardInterrupt:
+        typer.echo("Interrupted. What was answered is kept: the same command goes on.", err=True)
+        sys.exit(130)
+    if failures:
         typer.echo("\n".join(failures), err=True)
         sys.exit(1)
 
@@ -80,7 +90,9 @@ def schema() -> None:
 
 @app.command()
 def demo_server(
-    port: Annotated[int, typer.Option(help="Port to listen on; 0 takes any free one.")] = 8377,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes any free one.")
+    ] = 8377,
     faults: Annotated[
         Path | None, typer.Option(help='A JSON file of faults to make, such as {"latency_s": 0.2}.')
     ] = None,

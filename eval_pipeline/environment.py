@@ -93,6 +93,8 @@ def explain(error: ValidationError, source: str, sources: Mapping[tuple[str, ...
     problem = problems[0]
     location = tuple(str(part) for part in problem["loc"])
     message = problem["msg"].removeprefix("Value error, ")
+    if problem["type"] == "extra_forbidden":
+        message = "there is no such setting; those there are stand in eval_pipeline.toml and README"
     got = problem.get("input")
     for field, variable in sources.items():
         if location[: len(field)] == field:

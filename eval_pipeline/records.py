@@ -272,7 +272,7 @@ class Prediction(Record):
     @property
     def trouble(self) -> str:
         """Whom we asked in vain and what they said."""
-        return f"{self.model}: {self.error}"
+        return f"{self.model}: {self.error or self.outcome}"
 
 
 class Judgement(Record):

@@ -140,10 +140,7 @@ def _find(
         return _named(runs, run_id, wanted)
     if mode is Mode.FRESH:
         return None
-    latest_alike = next((run for run in runs if run.matches(wanted)), None)
-    if latest_alike is None and mode is Mode.FIX:
-        raise RunError(f"{wanted.model} has no run of this plan to fix; use mode AUTO or FRESH.")
-    return latest_alike
+    return next((run for run in runs if run.matches(wanted)), None)
 
 
 def _named(runs: list[Run], run_id: str, wanted: Run) -> Run:

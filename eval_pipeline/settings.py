@@ -213,6 +213,12 @@ class Experiment(Record):
     system_prompt: Path = PACKAGE / "prompts" / "answer.txt"
     extra: dict[str, JsonValue] = {}
 
+    @model_validator(mode="after")
+    def _extra_is_extra(self) -> Self:
+        if ours := sorted({"model", "messages", "stream", "stream_options"} & self.extra.keys()):
+            raise ValueError(f"extra must not set {', '.join(ours)}: that is decided elsewhere")
+        return self
+
 
 class Settings(Record):
     """Everything that can be set; frozen, and safe to print (keys stay hidden)."""

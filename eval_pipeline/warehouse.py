@@ -84,6 +84,8 @@ class Warehouse:
             for name in DERIVED:
                 _run(connection, SQL / "derive" / f"{name}.sql")
             connection.execute("insert into published values (?, ?)", [snapshot, now()])
+            # Closing would swallow it if the disk has no room for the last bytes.
+            connection.execute("checkpoint")
         return temporary
 
     def _swap_in(self, built: Path) -> None:
@@ -105,10 +107,12 @@ def _built(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     try:
         with duckdb.connect(str(path)) as connection:
             yield connection
-    except duckdb.IOException as error:
+    except (duckdb.IOException, duckdb.FatalException, duckdb.InternalException) as error:
+        for left in path.parent.glob(f"{path.name}*"):
+            left.unlink()
         raise WarehouseError(
-            f"The DuckDB file can not be built ({error}). All results are in the journal: make "
-            "room on the disk, or mend what it says, and run: evals rebuild"
+            f"The DuckDB file can not be built ({error}). The old one is still there, and all "
+            "results are in the journal: make room on the disk, then run: evals rebuild"
         ) from None
 
 

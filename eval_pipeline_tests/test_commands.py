@@ -87,6 +87,48 @@ def test_what_a_user_does_wrong_is_a_sentence_and_no_stack_trace(
     assert "Traceback" not in done.stderr
 
 
+def test_a_second_run_asks_nobody_unless_it_is_to_be_fresh(tmp_path: Path) -> None:
+    project = a_project(tmp_path)
+    one = {"MODELS": "demo/weak", "MAX_SAMPLES": "3"}
+    run(project, "evals run", one)
+
+    again = run(project, "evals run", one)
+    fresh = run(project, "evals run --fresh", one)
+
+    assert "3 of 3 items, 0 to ask" in again.stderr
+    assert "0 of 3 items, 3 to ask" in fresh.stderr
+    assert counts(project, "runs") == 2
+
+
+def test_what_failed_is_told_with_an_example_and_an_exit_code(tmp_path: Path) -> None:
+    project = a_project(tmp_path)
+    settings = (project / "eval_pipeline.toml").read_text()
+    wrong = '[overrides."demo/weak"]\ntemperature = true\n'
+    (project / "eval_pipeline.toml").write_text(f"{settings}\n{wrong}")
+
+    done = run(project, "evals run", {"MAX_SAMPLES": "2"})
+
+    assert done.returncode == 1
+    assert "demo/weak: 2 of 2 asked (2 bad_request), 0.0000 USD; for example" in done.stderr
+    assert "The check every_planned_item_is_predicted failed: 2 rows" in done.stderr
+    assert counts(project, "judged") == 4
+
+
+def test_settings_in_another_folder_keep_everything_there(tmp_path: Path) -> None:
+    (tmp_path / "project").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    a_project(tmp_path / "project")
+    (tmp_path / "project" / "dagster.yaml").unlink()
+
+    settings = {"EVALS_SETTINGS": "../project/eval_pipeline.toml", "MAX_SAMPLES": "1"}
+    done = run(tmp_path / "elsewhere", "evals run", settings)
+
+    assert done.returncode == 0, done.stderr
+    assert "telemetry" not in done.stderr
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+    assert (tmp_path / "project" / "data" / "dagster" / "history").is_dir()
+
+
 def test_a_missing_question_file_is_a_sentence(tmp_path: Path) -> None:
     project = a_project(tmp_path)
     (project / "data" / "sample" / "questions.jsonl").unlink()

@@ -85,6 +85,17 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path: Path, stream: Stream[Any]) 
         assert results(settings) == results(undisturbed)
 
 
+def test_ctrl_c_in_evals_run_says_how_to_go_on(tmp_path: Path) -> None:
+    sample = load_benchmark(settings_in(tmp_path, suites=[{"name": "sample", "path": SAMPLE}]))
+    with DemoGateway(tuple(sample.items.values()), faults=Faults(latency_s=0.2)) as gateway:
+        settings = a_project_with(gateway, tmp_path / "interrupted")
+
+        said = stop_after(20, PREDICTIONS, settings, signal.SIGINT, "evals", "run")
+
+    assert said.endswith("What was answered is kept: the same command goes on.\n")
+    assert "Traceback" not in said
+
+
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_run_ends_in_order_and_shows_what_it_has(
     tmp_path: Path, how: signal.Signals

@@ -231,6 +231,14 @@ def test_empty_replies_are_paid_for_and_counted(empty: int, paid: int) -> None:
     )
 
 
+@pytest.mark.parametrize("name", ["model", "messages", "stream"])
+def test_an_experiment_can_not_ask_another_model_under_the_same_name(
+    tmp_path: Path, name: str
+) -> None:
+    with pytest.raises(SettingsError, match=f"extra must not set {name}"):
+        settings_in(tmp_path, experiments={"default": {"extra": {name: "demo/average"}}})
+
+
 @pytest.mark.parametrize("changes", [{"bogus": {"a": 1}}, {"hub_endpoint": {"a": 1}}, {"plan": 3}])
 def test_a_launch_that_changes_what_is_not_there_is_refused(
     tmp_path: Path, changes: dict[str, object]

@@ -192,12 +192,16 @@ def test_another_server_may_send_what_openrouter_sends() -> None:
     assert (model.id, model.sees_images, model.prices.prompt) == ("openai/gpt-5", True, 1.25e-6)
 
 
-def test_only_the_demo_gateway_says_what_is_simulated() -> None:
-    entry = an_openrouter_entry(simulated=True, system_role=False)
+@pytest.mark.parametrize(
+    ("kind", "said", "simulated"),
+    [("demo", {}, True), ("openai", {"simulated": True}, True), ("openai", {}, False)],
+)
+def test_a_simulated_model_is_known_as_such_whatever_its_gateway_is_taken_for(
+    kind: GatewayKind, said: dict[str, bool], simulated: bool
+) -> None:
+    model = the_model(kind, an_openrouter_entry(system_role=False, **said))
 
-    seen = [the_model(kind, entry) for kind in ("demo", "openrouter")]
-
-    assert [(m.simulated, m.system_role) for m in seen] == [(True, False), (False, True)]
+    assert (model.simulated, model.system_role) == (simulated, False)
 
 
 def test_static_models_come_from_the_settings() -> None:

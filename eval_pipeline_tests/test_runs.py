@@ -195,7 +195,6 @@ def test_a_run_that_measures_something_else_is_not_continued(
 @pytest.mark.parametrize(
     ("mode", "run_id", "reason"),
     [
-        (Mode.FIX, None, "demo/strong has no run of this plan to fix"),
         (Mode.AUTO, "beef", "demo/strong has no run beef; its latest runs: old"),
         (Mode.AUTO, "old", "Run old was made under the experiment 'terse'"),
     ],

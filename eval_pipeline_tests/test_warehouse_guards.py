@@ -1,6 +1,8 @@
 """What the DuckDB file is guarded against: newer versions, foreign logs, full disks."""
 
+import os
 import shutil
+import subprocess
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -8,6 +10,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from eval_pipeline.journal import JournalError
 from eval_pipeline.warehouse import SQL, Warehouse, WarehouseError, apply_migrations
 from eval_pipeline_tests.builders import NOON, a_journal, a_prediction, a_warehouse
 
@@ -104,10 +107,36 @@ def test_a_file_that_can_not_be_built_leaves_the_old_one_and_says_what_to_do(
         raise duckdb.IOException("Could not write file: No space left on device")
 
     monkeypatch.setattr("eval_pipeline.warehouse.apply_migrations", full)
-    with pytest.raises(WarehouseError, match=r"All results are in the journal.*evals rebuild"):
+    with pytest.raises(WarehouseError, match=r"all results are in the journal.*evals rebuild"):
         warehouse.publish()
 
     assert warehouse.path.read_bytes() == before
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small disk takes root")
+@pytest.mark.parametrize("room", [100_000, 1_000_000, 2_500_000])
+def test_a_disk_that_fills_up_costs_nothing_that_was_there(tmp_path: Path, room: int) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=12m", "tmpfs", disk], check=True)
+    try:
+        warehouse = a_warehouse(disk)
+        before = warehouse.path.read_bytes()
+        a_journal(disk, a_prediction("q2"))
+        free = shutil.disk_usage(disk).free
+        (disk / "ballast").write_bytes(bytes(max(0, free - room)))
+
+        with pytest.raises((WarehouseError, JournalError), match=r"make room|Make room"):
+            warehouse.publish()
+
+        assert warehouse.path.read_bytes() == before
+        assert list(disk.glob(".evals-*")) == []
+        (disk / "ballast").unlink()
+        warehouse.publish()
+        with warehouse.reading() as db:
+            assert db.sql("select count(*) from predictions").fetchall() == [(2,)]
+    finally:
+        subprocess.run(["umount", disk], check=True)
 
 
 @pytest.mark.parametrize(

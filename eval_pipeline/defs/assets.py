@@ -1,7 +1,5 @@
 """The assets, top to bottom in the order of the picture in the README."""
 
-import asyncio
-
 import dagster as dg
 
 from eval_pipeline.benchmark import current, keep, load_benchmark
@@ -11,6 +9,7 @@ from eval_pipeline.defs.partitions import keep_in_step, model_partitions
 from eval_pipeline.defs.resources import WarehouseResource
 from eval_pipeline.discovery import look_up, refresh
 from eval_pipeline.journal import RUNS
+from eval_pipeline.running import run_async
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.judge import judge
 from eval_pipeline.stages.predict import predict
@@ -42,7 +41,7 @@ def model_catalog(
 ) -> dg.MaterializeResult[None]:
     """Every model the gateways offer, with prices and abilities; the selected are partitions."""
     settings = config.apply(settings)
-    refreshed = asyncio.run(refresh(settings, warehouse.journal))
+    refreshed = run_async(refresh(settings, warehouse.journal))
     changes = keep_in_step(context.instance, refreshed)
     warehouse.publish()
     return dg.MaterializeResult(
@@ -75,9 +74,7 @@ def predictions(
     models = look_up(journal, context.partition_keys)
     launch = config.launch(context.run)
     try:
-        tallies = asyncio.run(
-            predict(models, benchmark, launch, settings=settings, journal=journal)
-        )
+        tallies = run_async(predict(models, benchmark, launch, settings=settings, journal=journal))
     finally:  # what was answered before an interruption is to be seen
         warehouse.publish()
     fail_if_nobody_could(tallies)
@@ -98,7 +95,7 @@ def judged(
     (by,) = look_up(journal, [settings.judge.model])
     launch, explicit = config.launch(context.run), config.judge is not None
     try:
-        tallies = asyncio.run(
+        tallies = run_async(
             judge(models, by, launch, settings=settings, journal=journal, this_judge=explicit)
         )
     finally:

@@ -1,15 +1,18 @@
 """Materializing from the command line, with the same history as the UI and `dagster`."""
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import chdir, contextmanager
+from pathlib import Path
 
 import dagster as dg
+from dagster._core.instance.ref import InstanceRef
 
 from eval_pipeline.definitions import build_definitions
 from eval_pipeline.defs.partitions import MODELS
 from eval_pipeline.discovery import look_up
 from eval_pipeline.journal import Journal
+from eval_pipeline.runs import Mode
 from eval_pipeline.settings import Settings
 
 INPUTS = ("dataset", "model_catalog")
@@ -17,22 +20,27 @@ STAGES = ("predictions", "judged", "metrics", "leaderboard")
 RANGE_START, RANGE_END = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
 
 
-def evaluate(settings: Settings) -> list[str]:
+def evaluate(settings: Settings, mode: Mode) -> list[str]:
     """The whole graph for every selected model, in two runs; returns what went wrong."""
-    with _instance(settings) as instance:
-        if failures := _materialize(settings, instance, INPUTS, {}):
+    # dagster.yaml speaks of folders relative to the project root.
+    with chdir(settings.root), _instance(settings) as instance:
+        if failures := _materialize(settings, instance, INPUTS, {}, {}):
             return failures
         # Better to miss the judge before the models are asked and paid.
         look_up(Journal(settings.journal), [settings.judge.model])
         models = instance.get_dynamic_partitions(MODELS)
         # All partitions are one range, so one run asks all models, several at a time.
-        return _materialize(
-            settings, instance, STAGES, {RANGE_START: models[0], RANGE_END: models[-1]}
-        )
+        tags = {RANGE_START: models[0], RANGE_END: models[-1]}
+        config = {"predictions": {"config": {"mode": mode.name}}}
+        return _materialize(settings, instance, STAGES, tags, config)
 
 
 def _materialize(
-    settings: Settings, instance: dg.DagsterInstance, assets: Sequence[str], tags: dict[str, str]
+    settings: Settings,
+    instance: dg.DagsterInstance,
+    assets: Sequence[str],
+    tags: dict[str, str],
+    config: Mapping[str, object],
 ) -> list[str]:
     result = (
         build_definitions(settings)
@@ -42,18 +50,26 @@ def _materialize(
             asset_selection=[dg.AssetKey(name) for name in assets],
             tags=tags,
             # What failed is told in a sentence; the stack trace is in Dagster's history.
-            run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
+            run_config={
+                "loggers": {"console": {"config": {"log_level": "CRITICAL"}}},
+                "ops": dict(config),
+            },
             raise_on_error=False,
         )
     )
     failed = result.filter_events(lambda event: event.is_step_failure)
-    return [f"{event.step_key}: {_root_cause(event)}" for event in failed]
+    checks = [check for check in result.get_asset_check_evaluations() if not check.passed]
+    return [f"{event.step_key}: {_root_cause(event)}" for event in failed] + [
+        f"The check {check.check_name} failed: {check.description}." for check in checks
+    ]
 
 
 def _root_cause(event: dg.DagsterEvent) -> str:
     error = event.step_failure_data.error
     while error and error.cause:
         error = error.cause
+    if error and error.cls_name == "DagsterExecutionInterruptedError":
+        raise KeyboardInterrupt
     # Dagster puts the exception's class before its words.
     return error.message.strip().split(": ", 1)[-1] if error else "it failed"
 
@@ -62,8 +78,13 @@ def _root_cause(event: dg.DagsterEvent) -> str:
 def _instance(settings: Settings) -> Iterator[dg.DagsterInstance]:
     """The instance that `dagster` uses in the project root, with or without DAGSTER_HOME."""
     if os.environ.get("DAGSTER_HOME"):
-        with dg.DagsterInstance.get() as instance:
-            yield instance
+        instance = dg.DagsterInstance.get()
+    elif Path("dagster.yaml").exists():
+        instance = dg.DagsterInstance.from_config(str(settings.root))
     else:
-        with dg.DagsterInstance.from_config(str(settings.root)) as instance:
-            yield instance
+        folder = settings.data / "dagster"
+        folder.mkdir(parents=True, exist_ok=True)
+        quiet = {"telemetry": {"enabled": False}}
+        instance = dg.DagsterInstance.from_ref(InstanceRef.from_dir(str(folder), overrides=quiet))
+    with instance:
+        yield instance

@@ -201,10 +201,8 @@ class _OpenEntry(_Shape):
     completion: _OpenUsd = Field(None, validation_alias=AliasPath("pricing", "completion"))
     cached: _OpenUsd = Field(None, validation_alias=AliasPath("pricing", "input_cache_read"))
     request: _OpenUsd = Field(None, validation_alias=AliasPath("pricing", "request"))
-
-
-class _DemoEntry(_OpenEntry):
-    simulated: bool = True
+    # What our own simulated gateway says of its models, whatever kind it is taken for.
+    simulated: bool = False
     system_role: bool = True
 
 
@@ -234,23 +232,17 @@ def _reader(gateway: Gateway) -> _Reader:
     match gateway.kind:
         case "zenmux":
             return _read_zenmux
-        case "openrouter" | "openai":
+        case "openrouter" | "openai" | "demo":
             return _read_open
-        case "demo":
-            return _read_demo
 
 
 def _read_open(source: _Source, raw: object) -> _Found:
     entry = _OpenEntry.model_validate(raw)
     unnamed = source.gateway.kind == "openai" and "/" not in entry.id
     model_id = f"{source.gateway.name}/{entry.id}" if unnamed else entry.id
-    return _listed(source, entry, model_id, request_name=entry.id)
-
-
-def _read_demo(source: _Source, raw: object) -> _Found:
-    entry = _DemoEntry.model_validate(raw)
-    ours = entry.model_dump(include={"simulated", "system_role"})
-    return _listed(source, entry, entry.id, **ours)
+    simulated = entry.simulated or source.gateway.kind == "demo"
+    ours = {"simulated": simulated, "system_role": entry.system_role}
+    return _listed(source, entry, model_id, request_name=entry.id, **ours)
 
 
 def _read_zenmux(source: _Source, raw: object) -> _Found:

@@ -197,13 +197,12 @@ def _result(asked: Asked, model: Model) -> dict[str, object]:
 
 
 def _announce(opened: OpenRun, model: Model) -> None:
-    rest = f"{len(opened.pending)} to ask" if opened.pending else "nothing to ask (see mode FRESH)"
     log.info(
-        "%s%s: run %s has %d of %d items, %s",
+        "%s%s: run %s has %d of %d items, %d to ask",
         model.id,
         " (simulated)" if model.simulated else "",
         opened.run.run_id[:8],
         opened.done,
         len(opened.run.plan),
-        rest,
+        len(opened.pending),
     )

@@ -40,6 +40,7 @@ class Tally:
     input_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float = 0.0
+    trouble: str | None = None
     stopped: str | None = None
     failed: bool = False
 
@@ -57,7 +58,8 @@ class Tally:
         """The tally in a sentence."""
         outcomes = ", ".join(f"{count} {outcome}" for outcome, count in self.outcomes.most_common())
         done = f"{self.model}: {self.asked} of {self.planned} {self.verb} ({outcomes or 'none'})"
-        return f"{done}, {self.cost_usd:.4f} USD" + (f"; {self.stopped}" if self.stopped else "")
+        said = self.stopped or (self.trouble and f"for example {self.trouble}")
+        return f"{done}, {self.cost_usd:.4f} USD" + (f"; {said}" if said else "")
 
     def stop(self, reason: str, *, failed: bool) -> None:
         """No further request is made; the first reason is the one that is told."""
@@ -114,6 +116,8 @@ async def land(record: L, writer: JournalWriter[L], tally: Tally, spending: Spen
     await writer.append(record)
     tally.count(record.outcome, record.usage)
     spending.spent_usd += record.usage.cost_usd or 0.0
+    if record.outcome is not Outcome.OK:
+        tally.trouble = record.trouble
     answered = any(outcome.is_result for outcome in tally.outcomes)
     if record.outcome.is_hopeless(answered_before=answered):
         tally.stop(record.trouble, failed=True)
