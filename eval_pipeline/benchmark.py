@@ -7,7 +7,7 @@ from pathlib import Path
 from eval_pipeline.environment import SettingsError
 from eval_pipeline.exam.dataset import load_questions
 from eval_pipeline.exam.judge import check_prompt
-from eval_pipeline.journal import ITEMS, VERSIONS, Journal
+from eval_pipeline.journal import ITEMS, VERSIONS, Journal, JournalError
 from eval_pipeline.records import (
     PROTOCOL,
     BenchmarkVersion,
@@ -98,7 +98,9 @@ def past_items(journal: Journal, benchmark_version: str) -> Mapping[ItemKey, Ite
     for version in journal.read(VERSIONS):
         if version.benchmark_version == benchmark_version:
             return _items(journal, version)
-    return {}
+    raise JournalError(
+        f"{journal.root} has runs of the benchmark version {benchmark_version}, but not its items."
+    )
 
 
 def read_prompt(settings: Settings, path: Path) -> str:

@@ -173,6 +173,7 @@ class Run(Record):
     parameters: dict[str, JsonValue]
     simulated: bool
     opened_at: AwareDatetime
+    carry_from: str | None = None
 
     def matches(self, other: "Run") -> bool:
         """Whether continuing this run would give what `other` sets out to measure."""
@@ -263,6 +264,7 @@ class Prediction(Record):
     served_by: str | None = None
     model_reported: str | None = None
     request_hash: str
+    carried_from: str | None = None
     finished_at: AwareDatetime
 
     @property

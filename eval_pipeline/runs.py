@@ -114,6 +114,8 @@ def open_run(
         chosen = mode in (Mode.RESUME, Mode.FIX) or run_id is not None
         if chosen or run.run_id == wanted.run_id or opened.pending or not _is_judged(journal, run):
             return opened
+    if mode is not Mode.FRESH:
+        wanted = wanted.model_copy(update={"carry_from": _predecessor(journal, wanted)})
     journal.write_whole(RUNS, wanted.model, wanted.run_id, records=[wanted])
     return OpenRun(wanted, wanted.plan)
 
@@ -126,6 +128,19 @@ def latest(predictions: Iterable[Prediction]) -> dict[ItemKey, Prediction]:
         if known is None or known.finished_at <= prediction.finished_at:
             found[prediction.key] = prediction
     return found
+
+
+def _predecessor(journal: Journal, wanted: Run) -> str | None:
+    """For the first run of a benchmark version: the run of an older one that it carries over."""
+    runs = sorted(journal.read(RUNS, wanted.model), key=lambda run: run.opened_at, reverse=True)
+    alike = [
+        run
+        for run in runs
+        if (run.experiment, run.parameters) == (wanted.experiment, wanted.parameters)
+    ]
+    if any(run.benchmark_version == wanted.benchmark_version for run in alike):
+        return None
+    return alike[0].run_id if alike else None
 
 
 def _find(

@@ -61,7 +61,9 @@ async def judge(
             async with journal.claim(JUDGED, model):
                 return await stage.run(model, spending)
 
-        return await asyncio.gather(*map(one, models))
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one(model)) for model in models]
+        return [task.result() for task in tasks]
 
 
 def _check_run(journal: Journal, models: Sequence[str], run_id: str | None) -> None:

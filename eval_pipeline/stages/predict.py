@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from uuid import uuid4
 
 from eval_pipeline.benchmark import Benchmark, past_items, read_prompt
+from eval_pipeline.carrying import carry_over
 from eval_pipeline.environment import SettingsError
 from eval_pipeline.exam.messages import question_messages
 from eval_pipeline.journal import PREDICTIONS, Journal, JournalError
@@ -57,7 +58,9 @@ async def predict(
             async with places, journal.claim(PREDICTIONS, model.id):
                 return await stage.run(model, spending)
 
-        return await asyncio.gather(*map(one, models))
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one(model)) for model in models]
+        return [task.result() for task in tasks]
 
 
 @dataclass(frozen=True)
@@ -81,9 +84,10 @@ class _Predict:
     async def _ask_pending(
         self, asker: "_Asker", opened: OpenRun, tally: Tally, spending: Spending
     ) -> None:
+        items, run_id = self._items(opened), opened.run.run_id
+        opened = self._carry_over(asker, opened, items)
         _announce(opened, asker.model)
         tally.planned = len(opened.pending)
-        items, run_id = self._items(opened), opened.run.run_id
         async with self.journal.writer(PREDICTIONS, asker.model.id, run_id) as writer:
 
             async def do(key: ItemKey) -> None:
@@ -116,6 +120,15 @@ class _Predict:
             retry_of=self.launch.retry_of,
         )
 
+    def _carry_over(
+        self, asker: "_Asker", opened: OpenRun, items: Mapping[ItemKey, Item]
+    ) -> OpenRun:
+        if opened.run.carry_from is None:
+            return opened
+        hashes = {key: asker.request_hash(items[key]) for key in opened.pending}
+        carried = carry_over(self.journal, opened.run, hashes)
+        return OpenRun(opened.run, tuple(key for key in opened.pending if key not in carried))
+
     def _items(self, opened: OpenRun) -> Mapping[ItemKey, Item]:
         version = opened.run.benchmark_version
         if version == self.benchmark.version.benchmark_version:
@@ -144,6 +157,10 @@ class _Asker:
             system_prompt=read_prompt(settings, experiment.system_prompt),
         )
 
+    def request_hash(self, item: Item) -> str:
+        """Equal for requests that ask for the same in the same way."""
+        return fingerprint(self._request(item).model_dump(mode="json"))
+
     async def predict(self, item: Item, run_id: str) -> Prediction:
         request = self._request(item)
         asked = await ask(self.provider, request, self.policy)
@@ -154,7 +171,7 @@ class _Asker:
             "suite": item.suite,
             "item_id": item.id,
             "attempts": asked.attempts,
-            "request_hash": fingerprint(request.model_dump(mode="json")),
+            "request_hash": self.request_hash(item),
             "finished_at": now(),
         }
         return Prediction.model_validate(about | _result(asked, self.model))

@@ -26,6 +26,7 @@ select
     served_by,
     model_reported,
     request_hash,
+    carried_from,
     finished_at
 from read_json($files, format = 'newline_delimited', ignore_errors = true, hive_partitioning = false,
     maximum_object_size = 134217728, columns = {
@@ -49,6 +50,7 @@ from read_json($files, format = 'newline_delimited', ignore_errors = true, hive_
         served_by: 'varchar',
         model_reported: 'varchar',
         request_hash: 'varchar',
+        carried_from: 'varchar',
         finished_at: 'timestamp'
     })
 where prediction_id is not null

@@ -175,6 +175,7 @@ create table predictions (
     served_by        varchar,
     model_reported   varchar,
     request_hash     varchar not null,
+    carried_from     varchar,
     finished_at      timestamp not null,
     primary key (run_id, model, suite, item_id, sample)
 );
@@ -204,6 +205,7 @@ comment on column predictions.generation_id is 'The gateway''s id of the reply.'
 comment on column predictions.served_by is 'Who served the reply.';
 comment on column predictions.model_reported is 'The model''s name and version as the reply states it.';
 comment on column predictions.request_hash is 'Hash of everything that was asked: model, messages, parameters.';
+comment on column predictions.carried_from is 'The run that asked and paid, if the reply was taken over from it: same request, older benchmark version. NULL if it was asked in this run.';
 comment on column predictions.finished_at is 'When the reply was complete.';
 
 create table judged (
