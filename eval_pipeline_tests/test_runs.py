@@ -173,23 +173,24 @@ def test_verdicts_of_two_judges_do_not_add_up_to_a_judged_run(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    "changes",
+    ("changes", "carries"),
     [
-        {"experiment": "terse"},
-        {"benchmark_version": "other"},
-        {"parameters": {"temperature": 1}},
-        {"plan": PLAN[:2]},
+        ({"experiment": "terse"}, None),
+        ({"benchmark_version": "other"}, "old"),
+        ({"parameters": {"temperature": 1}}, None),
+        ({"plan": PLAN[:2]}, None),
     ],
 )
 def test_a_run_that_measures_something_else_is_not_continued(
-    tmp_path: Path, changes: dict[str, object]
+    tmp_path: Path, changes: dict[str, object], carries: str | None
 ) -> None:
     journal = a_journal(tmp_path, a_run("old", plan=PLAN))
     wanted = a_run("new", plan=PLAN).model_copy(update=changes)
 
     opened = open_run(journal, wanted, Mode.AUTO)
 
-    assert opened.run == wanted
+    assert opened.run == wanted.model_copy(update={"carry_from": carries})
+    assert opened.pending == wanted.plan
 
 
 @pytest.mark.parametrize(
