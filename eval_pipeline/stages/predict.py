@@ -78,7 +78,8 @@ class _Predict:
             await self._ask_pending(asker, self._open(model, asker.system_prompt), tally, spending)
         except (SettingsError, RunError, JournalError) as error:
             tally.stop(str(error), failed=True)
-        log.log(logging.WARNING if tally.failed else logging.INFO, tally.line())
+        if tally.planned or tally.failed:
+            log.log(logging.WARNING if tally.failed else logging.INFO, tally.line())
         return tally
 
     async def _ask_pending(
