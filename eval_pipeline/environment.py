@@ -45,9 +45,6 @@ def read_toml(path: Path) -> dict[str, Any]:
         ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
         raise SettingsError(f"{path.name}: can not be read as TOML: {error}") from None
-    # Whoever adds an experiment has not said anything about the default one.
-    if isinstance(values.get("experiments"), dict):
-        values["experiments"].setdefault("default", {})
     if "keys" in values:
         raise SettingsError(f"{path.name}: keys: belong into .env or into the environment.")
     return values

@@ -11,12 +11,12 @@ from urllib.parse import quote
 
 from pydantic import (
     AfterValidator,
-    ConfigDict,
     Field,
     HttpUrl,
     JsonValue,
     SecretStr,
     ValidationError,
+    field_validator,
     model_validator,
 )
 
@@ -223,8 +223,6 @@ class Experiment(Record):
 class Settings(Record):
     """Everything that can be set; frozen, and safe to print (keys stay hidden)."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     root: Path
     data_dir: Path = Path("data")
     suites: tuple[Suite, ...] = Field(min_length=1)
@@ -241,10 +239,14 @@ class Settings(Record):
     keys: dict[str, SecretStr] = {}
     hub_endpoint: Address | None = None
 
+    @field_validator("experiments")
+    @classmethod
+    def _with_default(cls, experiments: dict[str, Experiment]) -> dict[str, Experiment]:
+        """Whoever adds an experiment has not said anything about the default one."""
+        return {"default": Experiment(), **experiments}
+
     @model_validator(mode="after")
     def _names_are_known(self) -> Self:
-        if "default" not in self.experiments:
-            raise ValueError("experiments: must have one named default")
         if self.experiment not in self.experiments:
             known = ", ".join(sorted(self.experiments))
             raise ValueError(f"experiment: must be one of: {known}; got '{self.experiment}'")

@@ -43,9 +43,8 @@ def test_what_the_readme_links_to_is_there(link: str) -> None:
 def test_every_variable_is_in_the_readme_and_in_the_example() -> None:
     example = (ROOT / ".env.example").read_text("utf-8")
 
-    internal = {"HF_ENDPOINT", "EVALS_DATA_DIR"}
-    assert [name for name in VARIABLES if f"`{name}`" not in README] == ["HF_ENDPOINT"]
-    assert [name for name in {*VARIABLES} - internal if f"# {name}=" not in example] == []
+    assert [name for name in VARIABLES if f"`{name}`" not in README] == []
+    assert [name for name in VARIABLES if f"# {name}=" not in example] == []
 
 
 def test_the_lock_has_hashes_and_names_no_package_index() -> None:

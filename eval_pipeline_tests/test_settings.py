@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from eval_pipeline.environment import VARIABLES, SettingsError
-from eval_pipeline.settings import SETTINGS_FILE, Settings
+from eval_pipeline.settings import SETTINGS_FILE, Experiment, Settings
 from eval_pipeline_tests.builders import settings_in
 
 PROJECT = Path(__file__).parent.parent
@@ -295,3 +295,10 @@ def test_an_unknown_gateway_is_named(tmp_path: Path) -> None:
 
     with pytest.raises(SettingsError, match="no gateway is named 'other'"):
         settings.gateway("other")
+
+
+def test_an_experiment_of_ones_own_leaves_the_default_one_as_it_is(tmp_path: Path) -> None:
+    settings = settings_in(tmp_path, experiments={"warm": {"temperature": 1}})
+
+    assert settings.experiments["default"] == Experiment()
+    assert settings.experiments["warm"].temperature == 1

@@ -2,5 +2,5 @@ import warnings
 
 import dagster as dg
 
-# Single-run backfills are in beta since years; the versions are pinned.
+# Dagster warns that `backfill_policy` may change in a later version; ours is pinned.
 warnings.filterwarnings("ignore", category=dg.BetaWarning)

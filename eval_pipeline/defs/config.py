@@ -57,8 +57,9 @@ class PredictionsConfig(LaunchConfig):
 
     mode: Mode = Field(
         default=Mode.AUTO,
-        description="AUTO continues the latest run if something is missing or failed in it, else "
-        "opens a new one; RESUME asks what is missing; FIX also what failed; FRESH starts anew.",
+        description="AUTO continues the latest run while something in it is missing, failed or not "
+        "judged, else opens a new one; RESUME asks what is missing; FIX also what failed; FRESH "
+        "opens a new run.",
     )
     experiment: str | None = Field(
         default=None, description="A named variation of how models are asked."

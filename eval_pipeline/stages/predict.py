@@ -160,7 +160,7 @@ class _Asker:
 
     def request_hash(self, item: Item) -> str:
         """Equal for requests that ask for the same in the same way."""
-        return fingerprint(self._request(item).model_dump(mode="json"))
+        return _hash(self._request(item))
 
     async def predict(self, item: Item, run_id: str) -> Prediction:
         request = self._request(item)
@@ -172,7 +172,7 @@ class _Asker:
             "suite": item.suite,
             "item_id": item.id,
             "attempts": asked.attempts,
-            "request_hash": self.request_hash(item),
+            "request_hash": _hash(request),
             "finished_at": now(),
         }
         return Prediction.model_validate(about | _result(asked, self.model))
@@ -186,6 +186,10 @@ class _Asker:
             stream=self.experiment.stream and self.model.streaming,
             extra=self.experiment.extra,
         )
+
+
+def _hash(request: ChatRequest) -> str:
+    return fingerprint(request.model_dump(mode="json"))
 
 
 def retry_policy(settings: Settings) -> RetryPolicy:
