@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 MODULE := eval_pipeline.definitions
 
-.PHONY: setup demo dev test check docs lock clean
+.PHONY: setup demo dev test check bench docs lock clean
 
 setup: $(READY)
 
@@ -39,6 +39,10 @@ check: $(READY)
 
 test: check
 	$(BIN)/pytest -n 2 --dist loadfile
+
+# For example: make bench BENCH_ARGS="asking crash --repetitions 5"; docs/benchmarks.md explains it.
+bench: $(READY)
+	$(BIN)/python -m bench $(BENCH_ARGS)
 
 docs: $(READY)
 	$(BIN)/evals schema > docs/schema.md

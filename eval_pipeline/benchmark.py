@@ -1,23 +1,28 @@
 """Every suite's items and the benchmark version: what is asked, and what a pass means."""
 
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryFile
+from typing import BinaryIO
 
 from eval_pipeline.environment import SettingsError
 from eval_pipeline.exam.dataset import load_questions
 from eval_pipeline.exam.judge import check_prompt
-from eval_pipeline.journal import ITEMS, VERSIONS, Journal, JournalError
+from eval_pipeline.items import Items
+from eval_pipeline.journal import ITEMS, VERSIONS, Journal, JournalError, explained
 from eval_pipeline.records import (
     PROTOCOL,
     BenchmarkVersion,
     Item,
     ItemKey,
+    RunningFingerprint,
     SuiteVersion,
     fingerprint,
     now,
 )
-from eval_pipeline.settings import Settings
+from eval_pipeline.settings import Settings, Suite
 
 # By name, so that a field which items get later does not change the version of older ones.
 HASHED = {
@@ -42,31 +47,44 @@ class Benchmark:
 
 def load_benchmark(settings: Settings) -> Benchmark:
     """Reads every suite of the settings; all of it or nothing."""
-    suites = {suite.name: load_questions(suite, settings) for suite in settings.suites}
-    versions = tuple(
-        SuiteVersion(
-            suite=name,
-            suite_version=fingerprint(*(item.model_dump(include=HASHED) for item in items)),
-            items=len(items),
-        )
-        for name, items in suites.items()
-    )
+    # A file without a name, beside where the items will be kept: if anything fails, it is gone.
+    with ExitStack() as opened, explained(settings.data):
+        settings.data.mkdir(parents=True, exist_ok=True)
+        files = [opened.enter_context(_nameless(settings.data)) for _ in settings.suites]
+        pairs = zip(settings.suites, files, strict=True)
+        suites = tuple(_stage(suite, settings, file) for suite, file in pairs)
+        return Benchmark(_version(suites, settings), Items(files))
+
+
+def _nameless(folder: Path) -> BinaryIO:
+    return TemporaryFile(dir=folder)
+
+
+def _stage(suite: Suite, settings: Settings, file: BinaryIO) -> SuiteVersion:
+    """Writes the items to the file as they are read, so that they are never in memory together."""
+    version, count = RunningFingerprint(), 0
+    for item in load_questions(suite, settings):
+        file.write(item.model_dump_json().encode() + b"\n")
+        version.add(item.model_dump(include=HASHED))
+        count += 1
+    file.flush()
+    return SuiteVersion(suite=suite.name, suite_version=version.value(), items=count)
+
+
+def _version(suites: tuple[SuiteVersion, ...], settings: Settings) -> BenchmarkVersion:
     answer_prompt = fingerprint(
         read_prompt(settings, settings.experiments["default"].system_prompt)
     )
     judge_prompt = fingerprint(judge_prompt_of(settings))
-    return Benchmark(
-        version=BenchmarkVersion(
-            benchmark_version=fingerprint(
-                [suite.model_dump() for suite in versions], answer_prompt, judge_prompt, PROTOCOL
-            ),
-            suites=versions,
-            answer_prompt_hash=answer_prompt,
-            judge_prompt_hash=judge_prompt,
-            protocol=PROTOCOL,
-            loaded_at=now(),
+    return BenchmarkVersion(
+        benchmark_version=fingerprint(
+            [suite.model_dump() for suite in suites], answer_prompt, judge_prompt, PROTOCOL
         ),
-        items={ItemKey(item.suite, item.id): item for items in suites.values() for item in items},
+        suites=suites,
+        answer_prompt_hash=answer_prompt,
+        judge_prompt_hash=judge_prompt,
+        protocol=PROTOCOL,
+        loaded_at=now(),
     )
 
 
@@ -77,8 +95,9 @@ def keep(benchmark: Benchmark, journal: Journal) -> None:
         return
     for suite in benchmark.version.suites:
         if not journal.exists(ITEMS, suite.suite, suite.suite_version):
-            items = [item for key, item in benchmark.items.items() if key.suite == suite.suite]
-            journal.write_whole(ITEMS, suite.suite, suite.suite_version, records=items)
+            items = benchmark.items
+            chosen = (items[key] for key in items if key.suite == suite.suite)
+            journal.write_whole(ITEMS, suite.suite, suite.suite_version, records=chosen)
     stamp = f"{benchmark.version.loaded_at:%Y%m%dT%H%M%S.%f}-{benchmark.version.benchmark_version}"
     journal.write_whole(VERSIONS, stamp, records=[benchmark.version])
 
@@ -123,9 +142,17 @@ def _newest(journal: Journal) -> BenchmarkVersion | None:
     return max(journal.read(VERSIONS), key=lambda version: version.loaded_at, default=None)
 
 
-def _items(journal: Journal, version: BenchmarkVersion) -> Mapping[ItemKey, Item]:
-    return {
-        ItemKey(item.suite, item.id): item
-        for suite in version.suites
-        for item in journal.read_file(ITEMS, suite.suite, suite.suite_version)
-    }
+def _items(journal: Journal, version: BenchmarkVersion) -> Items:
+    with ExitStack() as opened:
+        paths = [_items_file(journal, suite) for suite in version.suites]
+        return Items([opened.enter_context(path.open("rb")) for path in paths])
+
+
+def _items_file(journal: Journal, suite: SuiteVersion) -> Path:
+    for path in journal.files(ITEMS, suite.suite):
+        if path.stem == suite.suite_version:
+            return path
+    raise JournalError(
+        f"{journal.root} has the version {suite.suite_version} of the suite {suite.suite}, "
+        "but not its items. Materialize dataset."
+    )

@@ -9,7 +9,6 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
-import aiohttp
 import httpx
 
 from eval_pipeline.providers.model_lists import (
@@ -123,8 +122,7 @@ class _Asked:
         except TimeoutError:
             late = f"did not list its models within {self.limits.seconds:g} s"
             raise CatalogError(f"Gateway '{gateway.name}' {late}.") from None
-        # httpx-aiohttp lets aiohttp's own errors through where a server does not speak HTTP.
-        except (httpx.HTTPError, aiohttp.ClientError) as error:
+        except httpx.HTTPError as error:
             reason = shown(str(error), self.redact, limit=200) or type(error).__name__
             raise CatalogError(f"Gateway '{gateway.name}' could not be asked ({reason}).") from None
 
@@ -174,11 +172,7 @@ def _unused_overrides(models: Iterable[Model], settings: Settings) -> list[str]:
 
 
 def _overridden(model: Model, settings: Settings) -> Model:
-    """What is set for the very id wins over what is set for all its providers."""
-    for key in (_unpinned(model), model.id):
-        if known := settings.overrides.get(key):
-            model = model.model_copy(update=known.model_dump(exclude_none=True))
-    return model
+    return model.model_copy(update=settings.override(model).listed())
 
 
 def _id(model: Model) -> str:

@@ -24,6 +24,8 @@ VARIABLES: Mapping[str, tuple[str, ...]] = {
     "NUM_WORKERS": ("concurrency", "num_workers"),
     "MAX_CONCURRENT_MODELS": ("concurrency", "max_concurrent_models"),
     "BUDGET_USD": ("budget", "usd_per_run"),
+    "BUDGET_USD_PER_MODEL": ("budget", "usd_per_model"),
+    "BUDGET_USD_PER_DAY": ("budget", "usd_per_day"),
     "HF_ENDPOINT": ("hub_endpoint",),
 }
 _LISTS = {"MODELS", "EXCLUDE_MODELS", "EXCLUDE_PROVIDERS", "CATEGORIES"}

@@ -102,7 +102,12 @@ class Prices(Record):
     prompt: float | None = Field(default=None, ge=0)
     completion: float | None = Field(default=None, ge=0)
     cached: float | None = Field(default=None, ge=0)
+    reasoning: float | None = Field(default=None, ge=0)
     request: float | None = Field(default=None, ge=0)
+
+
+DialectName = Literal["chat_completions", "responses", "messages"]
+"""How a request is written: OpenAI's two ways, or Anthropic's."""
 
 
 class Model(Record):
@@ -123,6 +128,7 @@ class Model(Record):
     temperature: bool = True
     json_schema: bool = True
     streaming: bool = True
+    dialect: DialectName = "chat_completions"
     created_at: AwareDatetime | None = None
     simulated: bool = False
 
@@ -201,6 +207,7 @@ class Outcome(StrEnum):
     CUT_STREAM = "cut_stream"
     INVALID_REPLY = "invalid_reply"
     BAD_REQUEST = "bad_request"
+    CONTEXT_TOO_LONG = "context_too_long"
     AUTH = "auth"
     FORBIDDEN = "forbidden"
     NO_CREDIT = "no_credit"
@@ -259,10 +266,12 @@ class Prediction(Record):
     usage: Usage = Usage()
     latency_s: float | None = None
     first_token_s: float | None = None
+    generation_s: float | None = None
     attempts: int
     generation_id: str | None = None
     served_by: str | None = None
     model_reported: str | None = None
+    system_fingerprint: str | None = None
     request_hash: str
     carried_from: str | None = None
     finished_at: AwareDatetime
@@ -297,6 +306,7 @@ class Judgement(Record):
     usage: Usage = Usage()
     latency_s: float | None = None
     attempts: int = 0
+    carried_from: str | None = None
     finished_at: AwareDatetime
 
     @property
@@ -311,8 +321,30 @@ def _sum(one: float | None, other: float | None) -> float | None:
 
 def fingerprint(*parts: JsonValue) -> str:
     """A short hash of everything that is given: equal parts, equal hash."""
-    text = json.dumps(parts, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    running = RunningFingerprint()
+    for part in parts:
+        running.add(part)
+    return running.value()
+
+
+class RunningFingerprint:
+    """The `fingerprint` of parts that come one by one."""
+
+    def __init__(self) -> None:
+        self._hash = hashlib.sha256(b"[")
+        self._comma = b""
+
+    def add(self, part: JsonValue) -> None:
+        """One more part, after those before it."""
+        text = json.dumps(part, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+        self._hash.update(self._comma + text.encode("utf-8", "surrogatepass"))
+        self._comma = b","
+
+    def value(self) -> str:
+        """The fingerprint of the parts so far."""
+        whole = self._hash.copy()
+        whole.update(b"]")
+        return whole.hexdigest()[:16]
 
 
 def now() -> datetime:

@@ -1,17 +1,19 @@
 """Rows as people read them: the leaderboard in a terminal, the schema as a page."""
 
 from collections.abc import Hashable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
-import pandas as pd
 from rich.box import SIMPLE
 from rich.table import Table
 
 from eval_pipeline.warehouse import apply_migrations, query
 
+if TYPE_CHECKING:  # loading it takes a moment, and most commands do without
+    import pandas as pd
 
-def leaderboard_table(rows: pd.DataFrame) -> Table:
+
+def leaderboard_table(rows: "pd.DataFrame") -> Table:
     """The leaderboard, narrow enough for any terminal; simulated models are called so."""
     simulated = len(rows) > 0 and rows["simulated"].all()
     table = Table(
@@ -67,4 +69,4 @@ def schema_page() -> str:
 
 
 def _number(value: float | None, form: str) -> str:
-    return "-" if value is None or pd.isna(value) else form.format(value)
+    return "-" if value is None or value != value else form.format(value)  # noqa: PLR0124  (NaN)

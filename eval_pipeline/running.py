@@ -1,17 +1,24 @@
 """Running async work so that whatever interrupts the main thread ends it in order."""
 
 import asyncio
+import sys
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from contextvars import copy_context
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+TELL_EVERY_S = 15.0
+
+if sys.platform == "win32":
+    _new_loop = asyncio.new_event_loop
+else:
+    from uvloop import new_event_loop as _new_loop
 
 
-def run_async(work: Coroutine[Any, Any, T]) -> T:
-    """Runs it in a thread of its own and waits for it.
+def run_async(work: Coroutine[Any, Any, T], meanwhile: Callable[[], None] | None = None) -> T:
+    """Runs it in a thread of its own and waits for it, doing `meanwhile` every few seconds.
 
     An exception that a signal handler raises would otherwise fly through the event loop, where it
     may hit anything; here it hits the waiting only, and the work is cancelled and cleans up.
@@ -25,17 +32,29 @@ def run_async(work: Coroutine[Any, Any, T]) -> T:
 
     def thread() -> None:
         try:
-            result.set_result(asyncio.run(announced()))
+            with asyncio.Runner(loop_factory=_new_loop) as runner:
+                result.set_result(runner.run(announced()))
         except BaseException as error:  # noqa: BLE001  (it is raised where it is waited for)
             result.set_exception(error)
 
     worker = threading.Thread(target=copy_context().run, args=(thread,), daemon=True)
     worker.start()
     try:
-        return result.result()
+        return _wait(result, meanwhile)
     finally:
         if not result.done():
             loop, task = started.result()
             if task is not None:
                 loop.call_soon_threadsafe(task.cancel)
             worker.join()
+
+
+def _wait(result: "Future[T]", meanwhile: Callable[[], None] | None) -> T:
+    while meanwhile is not None:
+        try:
+            return result.result(timeout=TELL_EVERY_S)
+        except TimeoutError:
+            if result.done():
+                break
+            meanwhile()
+    return result.result()

@@ -1,18 +1,26 @@
 """Runs: which items a run covers, which run is continued, what is left to ask in it."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import zip_longest
 
 from eval_pipeline.benchmark import Benchmark
-from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, Journal
+from eval_pipeline.history import (
+    PREDICTION_BRIEFS,
+    LastWords,
+    earlier_runs,
+    is_judged,
+    with_plan,
+)
+from eval_pipeline.items import Brief, briefs
+from eval_pipeline.journal import RUNS, Journal
 from eval_pipeline.records import (
     Item,
     ItemKey,
     Model,
     PlanFilter,
-    Prediction,
     Run,
     Scope,
     now,
@@ -38,7 +46,7 @@ class OpenRun:
     """A run with what is left to ask in it."""
 
     run: Run
-    pending: tuple[ItemKey, ...]
+    pending: Sequence[ItemKey]
 
     @property
     def done(self) -> int:
@@ -49,18 +57,19 @@ def choose(
     items: Mapping[ItemKey, Item], model: Model, chosen: PlanFilter
 ) -> tuple[tuple[ItemKey, ...], Scope]:
     """The plan for a model: its items in the data set's order, and how much of it they are."""
-    wanted = [key for key, item in items.items() if _matches(item, chosen)]
+    wanted: Iterator[Brief] = (brief for brief in briefs(items) if _matches(brief, chosen))
     if chosen.max_samples is not None:
         wanted = _first_of_each_suite(wanted, chosen.max_samples)
-    plan = tuple(key for key in wanted if model.sees_images or not items[key].image)
+    plan = tuple(brief.key for brief in wanted if model.sees_images or not brief.has_image)
     return plan, _scope(plan, items)
 
 
 def _scope(plan: tuple[ItemKey, ...], items: Mapping[ItemKey, Item]) -> Scope:
     if len(plan) == len(items):
         return Scope.FULL
-    without_image = [key for key, item in items.items() if not item.image]
-    return Scope.TEXT if list(plan) == without_image else Scope.FILTERED
+    without_image = (brief.key for brief in briefs(items) if not brief.has_image)
+    same = all(one == other for one, other in zip_longest(plan, without_image))
+    return Scope.TEXT if same else Scope.FILTERED
 
 
 def new_run(
@@ -81,22 +90,26 @@ def new_run(
             f"Nothing to ask {model.id}: no item passes the filter {chosen.model_dump_json()}"
             + ("." if model.sees_images else " that the model can read (it sees no images).")
         )
-    return Run(
+    run = Run(
         run_id=run_id,
         model=model.id,
         experiment=experiment_name,
         benchmark_version=benchmark.version.benchmark_version,
-        plan=plan,
+        plan=(),
         plan_filter=chosen,
         scope=scope,
         parameters={
             **experiment.model_dump(mode="json", exclude={"system_prompt"}),
             "system_prompt_hash": system_prompt_hash,
             "gateway": model.gateway,
+            # Named only where it is special, so that earlier runs are still the same.
+            **({} if model.dialect == "chat_completions" else {"dialect": model.dialect}),
         },
         simulated=model.simulated,
         opened_at=now(),
     )
+    # Not validated: that would make a second key for every item.
+    return run.model_copy(update={"plan": plan})
 
 
 def open_run(
@@ -108,34 +121,25 @@ def open_run(
     retry_of: str | None = None,
 ) -> OpenRun:
     """Continues the run that is meant, or opens `wanted` as a new one."""
-    run = _find(journal, wanted, mode, run_id, retry_of)
+    earlier = earlier_runs(journal, wanted)
+    run = _find(earlier, wanted, mode, run_id, retry_of)
     if run is not None:
+        run = with_plan(run, wanted, journal)
         opened = OpenRun(run, _pending(journal, run, failed_too=mode is not Mode.RESUME))
         chosen = mode in (Mode.RESUME, Mode.FIX) or run_id is not None
-        if chosen or run.run_id == wanted.run_id or opened.pending or not _is_judged(journal, run):
+        if chosen or run.run_id == wanted.run_id or opened.pending or not is_judged(journal, run):
             return opened
     if mode is not Mode.FRESH:
-        wanted = wanted.model_copy(update={"carry_from": _predecessor(journal, wanted)})
+        wanted = wanted.model_copy(update={"carry_from": _predecessor(earlier, wanted)})
     journal.write_whole(RUNS, wanted.model, wanted.run_id, records=[wanted])
     return OpenRun(wanted, wanted.plan)
 
 
-def latest(predictions: Iterable[Prediction]) -> dict[ItemKey, Prediction]:
-    """The last word on each item."""
-    found: dict[ItemKey, Prediction] = {}
-    for prediction in predictions:
-        known = found.get(prediction.key)
-        if known is None or known.finished_at <= prediction.finished_at:
-            found[prediction.key] = prediction
-    return found
-
-
-def _predecessor(journal: Journal, wanted: Run) -> str | None:
+def _predecessor(earlier: list[Run], wanted: Run) -> str | None:
     """For the first run of a benchmark version: the run of an older one that it carries over."""
-    runs = sorted(journal.read(RUNS, wanted.model), key=lambda run: run.opened_at, reverse=True)
     alike = [
         run
-        for run in runs
+        for run in earlier
         if (run.experiment, run.parameters) == (wanted.experiment, wanted.parameters)
     ]
     if any(run.benchmark_version == wanted.benchmark_version for run in alike):
@@ -144,9 +148,8 @@ def _predecessor(journal: Journal, wanted: Run) -> str | None:
 
 
 def _find(
-    journal: Journal, wanted: Run, mode: Mode, run_id: str | None, retry_of: str | None
+    runs: list[Run], wanted: Run, mode: Mode, run_id: str | None, retry_of: str | None
 ) -> Run | None:
-    runs = sorted(journal.read(RUNS, wanted.model), key=lambda run: run.opened_at, reverse=True)
     # A step or a Dagster run that is tried again goes on with what it opened the first time.
     for run in runs:
         if run.run_id == wanted.run_id or (run.run_id == retry_of and run.matches(wanted)):
@@ -177,38 +180,23 @@ def _asked_the_same_way(run: Run, wanted: Run) -> Run:
 
 
 def _pending(journal: Journal, run: Run, *, failed_too: bool) -> tuple[ItemKey, ...]:
-    known = latest(journal.read(PREDICTIONS, run.model, run.run_id))
-    return tuple(
-        key
-        for key in run.plan
-        if key not in known or (failed_too and not known[key].outcome.is_result)
-    )
+    words = LastWords(run.plan, journal.read(PREDICTION_BRIEFS, run.model, run.run_id))
+    return tuple(key for key in run.plan if not words.has_word(key, result=failed_too))
 
 
-def _is_judged(journal: Journal, run: Run) -> bool:
-    """Whether one judge scored every item. Until then a new run would pay again for this one."""
-    scored: dict[tuple[str, str], set[ItemKey]] = {}
-    for judgement in journal.read(JUDGED, run.model, run.run_id):
-        if judgement.score is not None:
-            by = (judgement.judge, judgement.judge_version)
-            scored.setdefault(by, set()).add(ItemKey(judgement.suite, judgement.item_id))
-    return any(items.issuperset(run.plan) for items in scored.values())
-
-
-def _matches(item: Item, chosen: PlanFilter) -> bool:
-    if chosen.categories and item.category not in chosen.categories:
+def _matches(brief: Brief, chosen: PlanFilter) -> bool:
+    if chosen.categories and brief.category not in chosen.categories:
         return False
-    if chosen.text_only and item.image:
+    if chosen.text_only and brief.has_image:
         return False
-    path = f"{item.suite}/{item.category}/{item.id}"
+    path = f"{brief.key.suite}/{brief.category}/{brief.key.item_id}"
     return not chosen.test_filter or re.search(chosen.test_filter, path) is not None
 
 
-def _first_of_each_suite(keys: list[ItemKey], count: int) -> list[ItemKey]:
+def _first_of_each_suite(wanted: Iterable[Brief], count: int) -> Iterator[Brief]:
     seen: dict[str, int] = {}
-    kept = []
-    for key in keys:
-        seen[key.suite] = seen.get(key.suite, 0) + 1
-        if seen[key.suite] <= count:
-            kept.append(key)
-    return kept
+    for brief in wanted:
+        suite = brief.key.suite
+        seen[suite] = seen.get(suite, 0) + 1
+        if seen[suite] <= count:
+            yield brief

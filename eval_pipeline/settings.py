@@ -28,7 +28,7 @@ from eval_pipeline.environment import (
     read_toml,
     with_dotenv,
 )
-from eval_pipeline.records import ModelId, PlanFilter, Prices, Record
+from eval_pipeline.records import DialectName, Model, ModelId, PlanFilter, Prices, Record
 
 SETTINGS_FILE = "eval_pipeline.toml"
 PACKAGE = Path(__file__).parent
@@ -76,6 +76,23 @@ class Suite(Record):
         return self
 
 
+class RateLimits(Record):
+    """What a gateway or a model lets through; None means no limit is known."""
+
+    requests_per_minute: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    tokens_per_minute: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+
+
+def _nothing_of_ours(extra: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    if ours := sorted({"model", "messages", "input", "stream", "stream_options"} & extra.keys()):
+        raise ValueError(f"extra must not set {', '.join(ours)}: that is decided elsewhere")
+    return extra
+
+
+Extra = Annotated[dict[str, JsonValue], AfterValidator(_nothing_of_ours)]
+"""Further parameters of a request, as its dialect names them."""
+
+
 class StaticModel(Record):
     """A model written into the settings instead of being asked of the gateway."""
 
@@ -91,10 +108,11 @@ class StaticModel(Record):
     temperature: bool = True
     json_schema: bool = True
     streaming: bool = True
+    dialect: DialectName | None = None
 
 
-class Capabilities(Record):
-    """What is known better here than in the gateway's list."""
+class Override(RateLimits):
+    """What is known better here than in the gateway's list, and how this model is asked."""
 
     system_role: bool | None = None
     temperature: bool | None = None
@@ -102,30 +120,50 @@ class Capabilities(Record):
     streaming: bool | None = None
     input_modalities: tuple[str, ...] | None = None
     max_output_tokens: int | None = Field(default=None, ge=1)
+    dialect: DialectName | None = None
+    prices: Prices | None = None
+    max_tokens: int | None = Field(default=None, ge=1)
+    extra: Extra = {}
+
+    def listed(self) -> dict[str, Any]:
+        """What it says about the model itself, for the catalog."""
+        asked = {"max_tokens", "extra", "requests_per_minute", "tokens_per_minute"}
+        return {
+            name: value
+            for name in type(self).model_fields.keys() - asked
+            if (value := getattr(self, name)) is not None
+        }
 
 
-GatewayKind = Literal["demo", "zenmux", "openrouter", "openai"]
+GatewayKind = Literal["demo", "zenmux", "openrouter", "openai", "anthropic"]
 KEY_VARIABLES: Mapping[GatewayKind, str | None] = {
     "demo": None,
     "zenmux": "ZENMUX_API_KEY",
     "openrouter": "OPENROUTER_API_KEY",
     "openai": "OPENAI_API_KEY",
+    "anthropic": "ANTHROPIC_API_KEY",
 }
 ADDRESSES: Mapping[GatewayKind, str | None] = {
     "demo": None,
     "zenmux": "https://zenmux.ai/api/v1",
     "openrouter": "https://openrouter.ai/api/v1",
     "openai": "https://api.openai.com/v1",
+    "anthropic": "https://api.anthropic.com/v1",
 }
 MODEL_LISTS: Mapping[GatewayKind, str | None] = {
     "demo": None,
     "zenmux": "https://zenmux.ai/api/frontend/model/available/list",
     "openrouter": None,
     "openai": None,
+    "anthropic": None,
+}
+# Where a dialect is spoken, if not below the gateway's address.
+DIALECT_ADDRESSES: Mapping[GatewayKind, Mapping[DialectName, str]] = {
+    "zenmux": {"messages": "https://zenmux.ai/api/anthropic/v1"},
 }
 
 
-class Gateway(Record):
+class Gateway(RateLimits):
     """Where models are asked: an address, the name of the key's variable, a way to list models."""
 
     name: Name
@@ -133,7 +171,24 @@ class Gateway(Record):
     base_url: Address | None = None
     models_url: Address | None = None
     api_key_variable: str | None = None
+    dialect: DialectName | None = None
+    dialect_urls: dict[DialectName, Address] = {}
     models: tuple[StaticModel, ...] = ()
+
+    @property
+    def routes(self) -> bool:
+        """Whether it passes a model that names no provider to one of several."""
+        return self.kind in ("zenmux", "openrouter")
+
+    @property
+    def own_dialect(self) -> DialectName:
+        """What its models are asked in unless they say otherwise."""
+        return self.dialect or ("messages" if self.kind == "anthropic" else "chat_completions")
+
+    def dialect_address(self, dialect: DialectName) -> str | None:
+        """Where that dialect is spoken; None means the simulated gateway."""
+        known = {} if self.base_url else DIALECT_ADDRESSES.get(self.kind, {})
+        return self.dialect_urls.get(dialect) or known.get(dialect) or self.address
 
     @property
     def key_variable(self) -> str | None:
@@ -189,10 +244,15 @@ class Concurrency(Record):
     num_workers: int = Field(default=100, ge=1)
 
 
-class Budget(Record):
-    """Asking stops when this much has been spent; None means no limit."""
+Usd = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
-    usd_per_run: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+
+class Budget(Record):
+    """Asking stops when this much has been spent, judging included; None means no limit."""
+
+    usd_per_run: Usd | None = None
+    usd_per_model: Usd | None = None
+    usd_per_day: Usd | None = None
 
 
 class Requests(Record):
@@ -202,22 +262,24 @@ class Requests(Record):
     attempts: int = Field(default=5, ge=1)
     first_wait_s: float = Field(default=1, ge=0, allow_inf_nan=False)
     longest_wait_s: float = Field(default=60, ge=0, allow_inf_nan=False)
+    total_s: float = Field(default=3600, gt=0, allow_inf_nan=False)
+    stop_after_failures: int = Field(default=100, ge=1)
 
 
 class Experiment(Record):
     """A named variation of how models are asked."""
 
-    temperature: float | None = Field(default=0, ge=0, le=2)
+    temperature: float | None = Field(default=0.0, ge=0, le=2)
     max_tokens: int | None = Field(default=None, ge=1)
     stream: bool = True
     system_prompt: Path = PACKAGE / "prompts" / "answer.txt"
-    extra: dict[str, JsonValue] = {}
+    extra: Extra = {}
 
-    @model_validator(mode="after")
-    def _extra_is_extra(self) -> Self:
-        if ours := sorted({"model", "messages", "stream", "stream_options"} & self.extra.keys()):
-            raise ValueError(f"extra must not set {', '.join(ours)}: that is decided elsewhere")
-        return self
+    def with_override(self, override: Override) -> Self:
+        """The same for a model with parameters of its own, which win."""
+        limit = self.max_tokens if override.max_tokens is None else override.max_tokens
+        both = {**self.extra, **override.extra}
+        return self.model_copy(update={"max_tokens": limit, "extra": both})
 
 
 class Settings(Record):
@@ -228,7 +290,7 @@ class Settings(Record):
     suites: tuple[Suite, ...] = Field(min_length=1)
     gateways: tuple[Gateway, ...] = Field(min_length=1)
     selection: Selection = Selection()
-    overrides: dict[ModelId, Capabilities] = {}
+    overrides: dict[ModelId, Override] = {}
     plan: Plan = Plan()
     judge: Judge
     concurrency: Concurrency = Concurrency()
@@ -310,6 +372,16 @@ class Settings(Record):
             if gateway.name == name:
                 return gateway
         raise SettingsError(f"{SETTINGS_FILE}: gateways: no gateway is named '{name}'.")
+
+    def override(self, model: Model) -> Override:
+        """What is set for this model; what names the very id wins over all its providers'."""
+        found = [self.overrides.get(name) for name in (f"{model.vendor}/{model.name}", model.id)]
+        values: dict[str, Any] = {}
+        for one in filter(None, found):
+            extra = {**values.get("extra", {}), **one.extra}
+            values |= {name: getattr(one, name) for name in one.model_fields_set}
+            values["extra"] = extra
+        return Override(**values)
 
     @classmethod
     def from_env(cls, environment: Mapping[str, str] | None = None) -> Self:

@@ -11,16 +11,22 @@ from pathlib import Path
 import duckdb
 from filelock import FileLock
 
-from eval_pipeline.journal import STREAMS, Journal, explained
+from eval_pipeline import building
+from eval_pipeline.building import (
+    WarehouseError,
+    apply_migrations,
+    build,
+    migration_names,
+    sql_texts,
+)
+from eval_pipeline.journal import Journal, explained
+from eval_pipeline.journal.disk import GoneError, remove
 from eval_pipeline.records import fingerprint, now
 
+__all__ = ["Warehouse", "WarehouseError", "apply_migrations", "migration_names", "query"]
+
 log = logging.getLogger(__name__)
-SQL = Path(__file__).parent / "sql"
-DERIVED = ("metrics", "leaderboard")
-
-
-class WarehouseError(Exception):
-    """The file can not be read or replaced; the message says what to do."""
+TRIES = 3
 
 
 @dataclass(frozen=True)
@@ -35,13 +41,10 @@ class Warehouse:
         with explained(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with FileLock(self.path.with_suffix(".lock"), thread_local=False):
-                _remove_leftovers(self.path)
-                snapshot = fingerprint(*self.journal.snapshot(), *_sql_texts())
-                if self._snapshot() != snapshot or force:
-                    self._swap_in(self._build(snapshot))
-                else:
-                    # Nobody has the file open to write, so a log beside it is not its own.
-                    self._set_log_aside()
+                for _ in range(TRIES - 1):
+                    with suppress(GoneError):  # a file was compacted meanwhile
+                        return self._publish(force=force)
+                return self._publish(force=force)
 
     @contextmanager
     def reading(self) -> Iterator[duckdb.DuckDBPyConnection]:
@@ -58,6 +61,17 @@ class Warehouse:
             _refuse_newer(connection, self.path)
             yield connection
 
+    def _publish(self, *, force: bool) -> None:
+        _remove_leftovers(self.path)
+        snapshot = fingerprint(*self.journal.snapshot(), *sql_texts())
+        if self._snapshot() != snapshot or force:
+            name = f".{self.path.stem}-{os.getpid()}-{secrets.token_hex(3)}.new"
+            build(self.path.with_name(name), self.journal, snapshot)
+            self._swap_in(self.path.with_name(name))
+        else:
+            # Nobody has the file open to write, so a log beside it is not its own.
+            self._set_log_aside()
+
     def _snapshot(self) -> str | None:
         """Which state of the journal the file shows, or None where it can not be told."""
         try:
@@ -72,22 +86,6 @@ class Warehouse:
                 return None
         return str(found[0]) if found else None
 
-    def _build(self, snapshot: str) -> Path:
-        temporary = self.path.with_name(
-            f".{self.path.stem}-{os.getpid()}-{secrets.token_hex(3)}.new"
-        )
-        with _built(temporary) as connection:
-            apply_migrations(connection)
-            for stream in STREAMS:
-                if files := [str(path) for path in self.journal.files(stream)]:
-                    _run(connection, SQL / "load" / f"{stream.name}.sql", files)
-            for name in DERIVED:
-                _run(connection, SQL / "derive" / f"{name}.sql")
-            connection.execute("insert into published values (?, ?)", [snapshot, now()])
-            # Closing would swallow it if the disk has no room for the last bytes.
-            connection.execute("checkpoint")
-        return temporary
-
     def _swap_in(self, built: Path) -> None:
         with built.open("rb") as file:
             os.fsync(file.fileno())
@@ -101,54 +99,9 @@ class Warehouse:
             left.rename(left.with_name(f"{left.name}.{now():%Y%m%dT%H%M%S.%f}"))
 
 
-@contextmanager
-def _built(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A new file to fill; if that fails, it goes, and the journal stays."""
-    try:
-        with duckdb.connect(str(path)) as connection:
-            yield connection
-    except (duckdb.IOException, duckdb.FatalException, duckdb.InternalException) as error:
-        for left in path.parent.glob(f"{path.name}*"):
-            left.unlink()
-        raise WarehouseError(
-            f"The DuckDB file can not be built ({error}). The old one is still there, and all "
-            "results are in the journal: make room on the disk, then run: evals rebuild"
-        ) from None
-
-
-def apply_migrations(connection: duckdb.DuckDBPyConnection) -> list[str]:
-    """Applies every migration that the file has not seen yet, in order; returns their names."""
-    connection.execute(
-        "create table if not exists schema_migrations "
-        "(name varchar primary key, applied_at timestamp)"
-    )
-    applied = {name for (name,) in connection.sql("select name from schema_migrations").fetchall()}
-    missing = [name for name in migration_names() if name not in applied]
-    for name in missing:
-        connection.begin()
-        _run(connection, SQL / "migrations" / name)
-        connection.execute("insert into schema_migrations values (?, ?)", [name, now()])
-        connection.commit()
-    return missing
-
-
-def migration_names() -> list[str]:
-    return sorted(path.name for path in (SQL / "migrations").glob("*.sql"))
-
-
-def _sql_texts() -> list[str]:
-    return [path.read_text("utf-8") for path in sorted(SQL.rglob("*.sql"))]
-
-
 def query(connection: duckdb.DuckDBPyConnection, name: str) -> duckdb.DuckDBPyRelation:
     """The result of a query file under sql/, such as `checks/metrics_out_of_bounds`."""
-    return connection.sql((SQL / f"{name}.sql").read_text("utf-8"))
-
-
-def _run(connection: duckdb.DuckDBPyConnection, path: Path, files: list[str] | None = None) -> None:
-    for statement in connection.extract_statements(path.read_text("utf-8")):
-        wanted = {"files": files} if "files" in statement.named_parameters else None
-        connection.execute(statement, wanted)
+    return connection.sql((building.SQL / f"{name}.sql").read_text("utf-8"))
 
 
 def _open_undisturbed(path: Path) -> duckdb.DuckDBPyConnection:
@@ -178,4 +131,4 @@ def _refuse_newer(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
 def _remove_leftovers(path: Path) -> None:
     """Half-built files of processes that were killed; the lock says that nobody builds now."""
     for leftover in path.parent.glob(f".{path.stem}-*.new*"):
-        leftover.unlink(missing_ok=True)
+        remove(leftover)

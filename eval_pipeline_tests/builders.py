@@ -1,12 +1,17 @@
 """Records, benchmarks and settings for the tests: whole by default, changed by keyword."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from eval_pipeline.benchmark import Benchmark, keep
 from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, Journal
+from eval_pipeline.money import Account, Forecast
+from eval_pipeline.providers.chat import Asked, ChatProvider, ChatRequest
+from eval_pipeline.providers.limits import RetryPolicy
+from eval_pipeline.providers.pace import Pace
 from eval_pipeline.records import (
     PROTOCOL,
     BenchmarkVersion,
@@ -15,11 +20,14 @@ from eval_pipeline.records import (
     Judgement,
     Model,
     Prediction,
+    Prices,
     Run,
     SuiteVersion,
     fingerprint,
 )
 from eval_pipeline.settings import Settings
+from eval_pipeline.stages.asking import Asking
+from eval_pipeline.stages.workers import Shift, Tally
 from eval_pipeline.warehouse import Warehouse
 
 NOON = datetime(2025, 1, 1, 12, tzinfo=UTC)
@@ -170,8 +178,20 @@ def a_warehouse(folder: Path, *predictions: Prediction) -> Warehouse:
     return warehouse
 
 
-def settings_in(folder: Path, **changes: object) -> Settings:
-    """Writes the offline demo's settings with the changes and three questions; then loads them."""
+def write_questions(folder: Path, questions: Sequence[ExamQuestion] | int) -> list[ExamQuestion]:
+    """Writes these, or so many, as the file of the suite `sample`."""
+    if isinstance(questions, int):
+        questions = [a_question(f"q{number}") for number in range(questions)]
+    lines = [f"{question.model_dump_json(exclude={'suite'})}\n" for question in questions]
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "questions.jsonl").write_text("".join(lines))
+    return list(questions)
+
+
+def settings_in(
+    folder: Path, *, questions: Sequence[ExamQuestion] = (), **changes: Any
+) -> Settings:
+    """Writes the demo's settings with the changes and three (or the) questions; loads them."""
     values: dict[str, object] = {
         "suites": [{"name": "sample", "path": "questions.jsonl"}],
         "gateways": [{"name": "demo", "kind": "demo"}],
@@ -185,10 +205,10 @@ def settings_in(folder: Path, **changes: object) -> Settings:
                 values[name] = {**present, **change}
             case _:
                 values[name] = change
-    questions = [a_question("q1"), a_question("q2"), a_question("q3", category="Physics")]
-    rows = [question.model_dump(mode="json", exclude={"suite"}) for question in questions]
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_questions(
+        folder,
+        questions or [a_question("q1"), a_question("q2"), a_question("q3", category="Physics")],
+    )
     path = folder / "eval_pipeline.toml"
     path.write_text("".join(f"{name} = {_toml(value)}\n" for name, value in values.items()))
     return Settings.from_env({"EVALS_SETTINGS": str(path)})
@@ -209,3 +229,19 @@ def _toml(value: object) -> str:
             return json.dumps(value)
         case _:
             return json.dumps(str(value))
+
+
+def an_asking(
+    provider: ChatProvider, policy: RetryPolicy, *, most: int = 100, prices: Prices | None = None
+) -> Asking:
+    return Asking(provider, policy, Pace(most), Forecast(prices or Prices()))
+
+
+def a_shift(account: Account | None = None, *, num_workers: int = 100) -> Shift:
+    tally = Tally("demo/strong", "asked")
+    return Shift(tally, account or Account(), num_workers=num_workers, stop_after_failures=100)
+
+
+async def ask(provider: ChatProvider, request: ChatRequest, policy: RetryPolicy) -> Asked:
+    """Asks on its own, without budget and stage."""
+    return await an_asking(provider, policy).ask(request, a_shift())

@@ -1,14 +1,14 @@
 """A folder, a simulated gateway and both stages over them."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from eval_pipeline.benchmark import current
 from eval_pipeline.journal import JUDGED, PREDICTIONS, Journal
 from eval_pipeline.providers.demo.server import DemoGateway
-from eval_pipeline.records import Judgement, Model, Outcome, Prediction
-from eval_pipeline.runs import latest
+from eval_pipeline.records import ItemKey, Judgement, Model, Outcome, Prediction
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.judge import judge
 from eval_pipeline.stages.predict import Launch, predict
@@ -19,10 +19,20 @@ STRONG, WEAK = a_model("demo/strong"), a_model("demo/weak", system_role=False, t
 JUDGE = a_model("demo/judge")
 
 
+def latest(predictions: Iterable[Prediction]) -> dict[ItemKey, Prediction]:
+    """The last word on each item."""
+    found: dict[ItemKey, Prediction] = {}
+    for prediction in predictions:
+        known = found.get(prediction.key)
+        if known is None or known.finished_at <= prediction.finished_at:
+            found[prediction.key] = prediction
+    return found
+
+
 class Stand:
     """A folder, a simulated gateway and the settings that lead to it."""
 
-    def __init__(self, folder: Path, gateway: DemoGateway, **changes: object) -> None:
+    def __init__(self, folder: Path, gateway: DemoGateway, **changes: Any) -> None:
         self.gateway = gateway
         self.settings = settings_in(
             folder,

@@ -13,12 +13,11 @@ from typing import Any
 
 import httpx
 import pytest
-from httpx_aiohttp import HttpxAiohttpClient
 
 from eval_pipeline.catalog import Catalog, Limits, fetch, select
 from eval_pipeline.providers.model_lists import CatalogError, static_models
 from eval_pipeline.records import Model
-from eval_pipeline.settings import Capabilities, Gateway, Selection, Settings, StaticModel
+from eval_pipeline.settings import Gateway, Override, Selection, Settings, StaticModel
 
 KEY = "sk-very/secret+key"
 
@@ -55,7 +54,7 @@ def a_server(answers: dict[str, Answer]) -> Iterator[str]:
 
 def a_client(gateway: Gateway) -> httpx.AsyncClient:
     headers = {"Authorization": f"Bearer {KEY}"}
-    return HttpxAiohttpClient(base_url=gateway.address or "", headers=headers)
+    return httpx.AsyncClient(base_url=gateway.address or "", headers=headers)
 
 
 def some_settings(*gateways: Gateway, **more: Any) -> Settings:
@@ -96,7 +95,7 @@ def test_a_failing_gateway_costs_only_its_own_models() -> None:
         "garbled": catalog.warnings[2],
     }
     assert catalog.warnings[:2] == tuple(catalog.failed.values())[:2]
-    assert catalog.warnings[2].startswith("Gateway 'garbled' could not be asked (400, ")
+    assert catalog.warnings[2].startswith("Gateway 'garbled' could not be asked (illegal ")
 
 
 def test_if_every_gateway_fails_the_error_names_each() -> None:
@@ -200,8 +199,8 @@ def test_overrides_change_only_what_they_state() -> None:
     models = (StaticModel(id="x/m:p", max_output_tokens=5), StaticModel(id="x/m:q"))
     gateway = Gateway(name="zenmux", kind="zenmux", models=models)
     overrides = {
-        "x/m": Capabilities(system_role=False, input_modalities=("text", "image")),
-        "x/m:q": Capabilities(system_role=True, temperature=False),
+        "x/m": Override(system_role=False, input_modalities=("text", "image")),
+        "x/m:q": Override(system_role=True, temperature=False),
     }
 
     one, two = fetched(some_settings(gateway, overrides=overrides)).models

@@ -1,7 +1,9 @@
 """Killed with -9 in the middle: nothing is lost, nothing is asked twice, the end is the same."""
 
+import random
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -9,7 +11,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from eval_pipeline.benchmark import load_benchmark
+from eval_pipeline.benchmark import current, load_benchmark
 from eval_pipeline.journal import JUDGED, PREDICTIONS, Journal, Stream
 from eval_pipeline.providers.demo.faults import Faults
 from eval_pipeline.providers.demo.minds import question_hash
@@ -83,6 +85,88 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path: Path, stream: Stream[Any]) 
         undisturbed = a_project_with(gateway, tmp_path / "undisturbed")
         run(undisturbed.root, "evals run")
         assert results(settings) == results(undisturbed)
+
+
+def a_child(settings: Settings, run_id: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "eval_pipeline_tests.child", MODEL, run_id],
+        cwd=settings.root,
+        env=environment() | {"PYTHONPATH": str(ROOT)},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def records(journal: Journal) -> int:
+    streams: tuple[Stream[Any], ...] = (PREDICTIONS, JUDGED)
+    return sum(len(list(journal.read(stream))) for stream in streams)
+
+
+def results_of(journal: Journal) -> list[tuple[object, ...]]:
+    predictions = {one.prediction_id: one for one in journal.read(PREDICTIONS)}
+    judged = list(journal.read(JUDGED))
+    assert len(judged) == len({one.prediction_id for one in judged}) == len(predictions)
+    return sorted(
+        (one.item_id, predictions[one.prediction_id].answer, one.score, one.outcome)
+        for one in judged
+    )
+
+
+def test_killed_at_ten_moments_nothing_is_lost_and_nothing_known_is_asked_again(
+    tmp_path: Path,
+) -> None:
+    sample = load_benchmark(settings_in(tmp_path, suites=[{"name": "sample", "path": SAMPLE}]))
+    chance = random.Random(time.time_ns())
+    with DemoGateway(tuple(sample.items.values()), faults=Faults(latency_s=0.03)) as gateway:
+        settings = a_project_with(gateway, tmp_path / "killed")
+        journal = Journal(settings.journal)
+        asked_when_known: dict[str, int] = {}
+        for number in range(10):
+            goal = records(journal) + chance.randint(1, 40)
+            process = a_child(settings, f"run-{number}")
+            while records(journal) < goal and process.poll() is None:
+                time.sleep(chance.uniform(0, 0.02))
+            process.kill()
+            process.communicate()
+            for one in journal.read(PREDICTIONS):
+                question = question_hash(sample.items[one.key].question)
+                asked_when_known.setdefault(one.item_id, gateway.seen[MODEL, question])
+        known = set(asked_when_known)
+
+        finished = a_child(settings, "run-last")
+        said = finished.communicate(timeout=60)[1]
+
+        assert finished.returncode == 0, said
+        asked = {
+            key.item_id: gateway.seen[MODEL, question_hash(item.question)]
+            for key, item in sample.items.items()
+            if not item.image
+        }
+        assert {item: asked[item] for item in known} == asked_when_known
+        assert len({one.run_id for one in journal.read(PREDICTIONS)}) == 1
+        # What was on its way when the process died is all that is paid for twice.
+        assert sum(asked.values()) - len(asked) <= 10 * settings.concurrency.num_workers
+        undisturbed = a_project_with(gateway, tmp_path / "undisturbed")
+        a_child(undisturbed, "run-0").communicate(timeout=60)
+        assert results_of(journal) == results_of(Journal(undisturbed.journal))
+
+
+def test_two_processes_on_one_model_never_ask_the_same_twice(tmp_path: Path) -> None:
+    sample = load_benchmark(settings_in(tmp_path, suites=[{"name": "sample", "path": SAMPLE}]))
+    with DemoGateway(tuple(sample.items.values()), faults=Faults(latency_s=0.03)) as gateway:
+        settings = a_project_with(gateway, tmp_path / "shared")
+        items = current(Journal(settings.journal), settings).items.values()
+        planned = sum(1 for item in items if not item.image)
+
+        first, second = a_child(settings, "run-1"), a_child(settings, "run-2")
+        said = [process.communicate(timeout=60)[1] for process in (first, second)]
+
+    assert (first.returncode, second.returncode) == (0, 0), said
+    assert gateway.requests[MODEL] == gateway.requests["demo/judge"] == planned
+    assert any(
+        f"Waiting for the predictions of {MODEL}: process {holder.pid} on " in words
+        for holder, words in ((first, said[1]), (second, said[0]))
+    )
 
 
 def test_ctrl_c_in_evals_run_says_how_to_go_on(tmp_path: Path) -> None:

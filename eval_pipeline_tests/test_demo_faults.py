@@ -8,7 +8,16 @@ from pydantic import ValidationError
 
 from eval_pipeline.providers.demo.faults import SERVER_ERRORS, FaultKind, Faults
 
-SHARES = ("rate_limited", "server_error", "cut_stream", "invalid_json", "hang", "reset", "empty")
+SHARES = (
+    "rate_limited",
+    "server_error",
+    "cut_stream",
+    "invalid_json",
+    "hang",
+    "reset",
+    "empty",
+    "context_too_long",
+)
 
 
 def kinds(faults: Faults, requests: int = 2000) -> Counter[str | None]:
@@ -61,12 +70,13 @@ def test_the_server_behaves_after_so_many_faults_for_one_content(share: float) -
 
 
 def test_faults_are_for_the_named_models_only() -> None:
-    faults = Faults(hang=1, latency_s=2, models=("demo/weak",))
+    faults = Faults(hang=1, latency_s=2, drip_s=3, models=("demo/weak",))
 
     assert faults.decide("demo/strong", "content", 0) is None
     assert faults.delay_s("demo/strong", "content", 0) == 0
     assert faults.decide("demo/weak", "content", 0) == (FaultKind.HANG, None)
     assert faults.delay_s("demo/weak", "content", 0) == 2
+    assert (faults.drip("demo/strong"), faults.drip("demo/weak")) == (0, 3)
 
 
 def test_a_fixed_status_comes_before_everything_else() -> None:
@@ -115,3 +125,17 @@ def test_retry_after_is_written_as_told(faults: Faults, status: int, header: str
     now = datetime(2025, 1, 1, tzinfo=UTC)
 
     assert faults.retry_after_header(status, now).get("retry-after") == header
+
+
+def test_mixed_retry_after_is_written_in_every_way_and_the_same_for_one_content() -> None:
+    faults, now = Faults(retry_after="mixed", retry_after_s=3), datetime(2025, 1, 1, tzinfo=UTC)
+
+    first, second = (
+        [faults.retry_after_header(429, now, f"content {n}").get("retry-after") for n in range(60)]
+        for _ in range(2)
+    )
+
+    counted = Counter(first)
+    assert first == second
+    assert set(counted) == {None, "3", "Wed, 01 Jan 2025 00:00:03 GMT"}
+    assert min(counted.values()) > 8

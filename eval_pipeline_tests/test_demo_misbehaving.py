@@ -81,7 +81,7 @@ def test_an_empty_reply_is_whole_but_has_no_text() -> None:
     assert content(whole) == ""
     assert whole.json()["choices"][0]["finish_reason"] == "stop"
     assert '"finish_reason": "stop"' in stream.text
-    assert "Simulated" not in stream.text
+    assert "Simulated reply" not in stream.text
 
 
 def test_a_reset_comes_before_any_byte() -> None:

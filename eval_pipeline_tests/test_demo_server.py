@@ -13,7 +13,8 @@ import httpx
 import pytest
 
 from eval_pipeline.providers.demo.minds import question_hash
-from eval_pipeline.providers.demo.server import LARGEST_BODY, DemoGateway, PortTaken
+from eval_pipeline.providers.demo.sending import LARGEST_BODY
+from eval_pipeline.providers.demo.server import DemoGateway, PortTaken
 from eval_pipeline.records import ExamQuestion
 
 QUESTION = "What is the capital of France?"
@@ -78,7 +79,7 @@ def test_a_reply_has_the_form_that_the_prompt_asks_for(gateway: DemoGateway) -> 
 
     form = r"Explanation: Simulated reply: .+\nAnswer: .+\nConfidence: \d+%"
     assert re.fullmatch(form, content(reply))
-    assert reply.json()["system_fingerprint"] == "simulated"
+    assert reply.json()["system_fingerprint"] == "fp_simulated"
     assert reply.json()["choices"][0]["finish_reason"] == "stop"
 
 

@@ -46,7 +46,7 @@ def load(root: Path, *rows: dict[str, object]) -> tuple[ExamQuestion, ...]:
     text = "".join(json.dumps(row) + "\n" for row in rows)
     (root / "exam.jsonl").write_text(text, "utf-8")
     suite = Suite(name="hle", path=Path("exam.jsonl"))
-    return load_questions(suite, some_settings(root, suite))
+    return tuple(load_questions(suite, some_settings(root, suite)))
 
 
 def refusal(root: Path, *rows: dict[str, object]) -> str:

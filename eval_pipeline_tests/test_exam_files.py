@@ -60,7 +60,7 @@ def a_shard(folder: Path, *ids: str) -> bytes:
 
 def load(folder: Path, name: str) -> tuple[ExamQuestion, ...]:
     suite = Suite(name="hle", path=Path(name))
-    return load_questions(suite, some_settings(folder, suite))
+    return tuple(load_questions(suite, some_settings(folder, suite)))
 
 
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import pytest
-from pydantic import SecretStr
 
 from eval_pipeline.exam.judge import (
     SCHEMA,
@@ -17,18 +16,18 @@ from eval_pipeline.exam.judge import (
     judge_request,
     own_failing,
 )
-from eval_pipeline.providers.chat import ChatReply, ChatRequest, ProviderError
+from eval_pipeline.providers.chat import ChatProvider, ChatReply, ChatRequest, ProviderError
 from eval_pipeline.providers.demo.server import DemoGateway
 from eval_pipeline.providers.limits import RetryPolicy
-from eval_pipeline.providers.openai_compatible import OpenAICompatible, http_client
 from eval_pipeline.records import Outcome
 from eval_pipeline.settings import Judge
-from eval_pipeline_tests.builders import a_model, a_prediction, a_question
+from eval_pipeline_tests.builders import a_model, a_prediction, a_question, ask
+from eval_pipeline_tests.wire import provider_at
 
 PROMPT = "Q: {question} R: {reference} A: {response}"
 COMMITTED = Judge(model="demo/judge").prompt.read_text("utf-8")
 JUDGE = a_model("demo/judge")
-AT_ONCE = RetryPolicy(attempts=3, first_wait_s=0, longest_wait_s=0)
+AT_ONCE = RetryPolicy(attempts=3, first_wait_s=0, longest_wait_s=0, total_s=60)
 
 
 @dataclass
@@ -57,7 +56,11 @@ def a_verdict(**changes: object) -> str:
 def judged(*says: str | ChatReply | ProviderError) -> tuple[JudgedAnswer, ScriptedProvider]:
     provider = ScriptedProvider(says)
     request = judge_request(a_question(), "42", JUDGE, PROMPT, max_tokens=100)
-    return asyncio.run(judge_answer(provider, request, AT_ONCE)), provider
+    return asyncio.run(judge_by(provider, request)), provider
+
+
+async def judge_by(provider: ChatProvider, request: ChatRequest) -> JudgedAnswer:
+    return await judge_answer(lambda asked: ask(provider, asked, AT_ONCE), request)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +90,7 @@ def test_the_judge_learns_nothing_about_who_answered() -> None:
 
     request = judge_request(question, "42", JUDGE, COMMITTED, max_tokens=100)
 
-    sent = request.model_dump_json(exclude={"model"})
+    sent = json.dumps(request.fields() | {"model": None})
     assert "demo/" not in sent
     assert "the rationale" not in sent
     assert "the category" not in sent
@@ -229,8 +232,8 @@ def test_the_simulated_judge_understands_the_committed_prompt(answer: str, corre
     )
 
     async def run(base_url: str) -> JudgedAnswer:
-        async with http_client(base_url, SecretStr("none")) as client:
-            return await judge_answer(OpenAICompatible(client, 20, str), request, AT_ONCE)
+        async with provider_at(base_url) as provider:
+            return await judge_by(provider, request)
 
     with DemoGateway([a_question()]) as gateway:
         result = asyncio.run(run(gateway.base_url))

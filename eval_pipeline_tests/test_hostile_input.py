@@ -3,38 +3,30 @@
 import asyncio
 import json
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 from pydantic import JsonValue
 
 from eval_pipeline.environment import SettingsError
-from eval_pipeline.providers.chat import ChatReply, ChatRequest, ProviderError, ask
+from eval_pipeline.providers.chat import ChatReply, ChatRequest, ProviderError
 from eval_pipeline.providers.gateways import Gateways
 from eval_pipeline.providers.limits import RetryPolicy, parse_retry_after
-from eval_pipeline.providers.openai_compatible import OpenAICompatible
 from eval_pipeline.records import Outcome, Usage, now
 from eval_pipeline.settings import Settings
-from eval_pipeline_tests.builders import a_prediction, settings_in
+from eval_pipeline_tests.builders import a_prediction, ask, settings_in
+from eval_pipeline_tests.wire import http, reply_to
 
 KEY = "sk-live-0123456789"
 
 
-async def complete(
+def complete(
     *bodies: bytes, stream: bool = False, settings: Settings | None = None, status: int = 200
 ) -> ChatReply:
-    content_type = "text/event-stream" if stream else "application/json"
-
-    def answer(_: httpx.Request) -> httpx.Response:
-        return httpx.Response(
-            status, content=b"".join(bodies), headers={"content-type": content_type}
-        )
-
-    transport = httpx.MockTransport(answer)
-    async with httpx.AsyncClient(transport=transport, base_url="http://gateway") as client:
-        redact = settings.redact if settings else str
-        provider = OpenAICompatible(client, timeout_s=5, redact=redact)
-        return await provider.complete(ChatRequest(model="m", messages=()))
+    kind = "text/event-stream" if stream else "application/json"
+    sends = http(b"".join(bodies), kind, status)
+    return reply_to(sends, settings.redact if settings else str)
 
 
 def event(**choice: JsonValue) -> bytes:
@@ -53,7 +45,7 @@ def event(**choice: JsonValue) -> bytes:
     ],
 )
 def test_a_key_written_into_the_settings_file_is_not_repeated(
-    tmp_path: Path, changes: dict[str, object]
+    tmp_path: Path, changes: dict[str, Any]
 ) -> None:
     with pytest.raises(SettingsError) as refused:
         settings_in(tmp_path, **changes)
@@ -97,7 +89,7 @@ def test_a_key_in_an_error_of_any_shape_is_cut_out(tmp_path: Path, key: str, wra
     }[wrap]
 
     with pytest.raises(ProviderError) as refused:
-        asyncio.run(complete(body.encode(), settings=settings, status=401))
+        complete(body.encode(), settings=settings, status=401)
 
     said = str(refused.value)
     assert key not in said and json.dumps(key)[1:-1] not in said
@@ -118,7 +110,7 @@ def test_a_character_split_over_two_chunks_is_joined_and_a_lone_half_can_be_jour
     chunks = [event(delta={"content": half}) for half in halves]
     end = event(delta={}, finish_reason="stop")
 
-    reply = asyncio.run(complete(*chunks, end, stream=True))
+    reply = complete(*chunks, end, stream=True)
 
     assert reply.text == kept
     assert kept in a_prediction(answer=reply.text).model_dump_json()
@@ -129,7 +121,7 @@ def test_a_character_split_over_two_chunks_is_joined_and_a_lone_half_can_be_jour
 )
 def test_a_body_that_is_no_reply_is_an_invalid_reply(body: bytes) -> None:
     with pytest.raises(ProviderError) as refused:
-        asyncio.run(complete(body))
+        complete(body)
 
     assert refused.value.outcome is Outcome.INVALID_REPLY
 
@@ -143,7 +135,7 @@ def test_a_reply_that_the_server_ends_with_an_error_is_no_answer(stream: bool) -
         parts = [json.dumps({"choices": [choice]}).encode()]
 
     with pytest.raises(ProviderError) as refused:
-        asyncio.run(complete(*parts, stream=stream))
+        complete(*parts, stream=stream)
 
     assert refused.value.outcome is Outcome.SERVER_ERROR
     assert refused.value.transient
@@ -153,7 +145,7 @@ def test_content_in_parts_is_read_as_text() -> None:
     parts = [{"type": "text", "text": "forty-"}, {"type": "image"}, {"type": "text", "text": "two"}]
     body = json.dumps({"choices": [{"message": {"content": parts}, "finish_reason": "stop"}]})
 
-    assert asyncio.run(complete(body.encode())).text == "forty-two"
+    assert complete(body.encode()).text == "forty-two"
 
 
 def test_a_date_beyond_the_calendar_is_no_time_to_wait() -> None:
@@ -161,9 +153,9 @@ def test_a_date_beyond_the_calendar_is_no_time_to_wait() -> None:
 
 
 def test_ever_so_many_attempts_still_have_a_longest_wait() -> None:
-    policy = RetryPolicy(attempts=5000, first_wait_s=1, longest_wait_s=60)
+    policy = RetryPolicy(attempts=5000, first_wait_s=1, longest_wait_s=60, total_s=1000)
 
-    assert policy.wait_after(4000, transient=True, retry_after=None, jitter=1.0) == 60
+    assert policy.wait_after(4000, transient=True, retry_after=None, jitter=1.0, elapsed_s=0) == 60
 
 
 @pytest.mark.parametrize(
@@ -221,7 +213,7 @@ class Wordless:
 
 @pytest.mark.parametrize(("empty", "paid"), [(0, 1), (2, 3), (9, 4)])
 def test_empty_replies_are_paid_for_and_counted(empty: int, paid: int) -> None:
-    policy = RetryPolicy(attempts=4, first_wait_s=0, longest_wait_s=0)
+    policy = RetryPolicy(attempts=4, first_wait_s=0, longest_wait_s=0, total_s=60)
 
     asked = asyncio.run(ask(Wordless(empty), ChatRequest(model="m", messages=()), policy))
 
@@ -241,7 +233,7 @@ def test_an_experiment_can_not_ask_another_model_under_the_same_name(
 
 @pytest.mark.parametrize("changes", [{"bogus": {"a": 1}}, {"hub_endpoint": {"a": 1}}, {"plan": 3}])
 def test_a_launch_that_changes_what_is_not_there_is_refused(
-    tmp_path: Path, changes: dict[str, object]
+    tmp_path: Path, changes: dict[str, Any]
 ) -> None:
     with pytest.raises(SettingsError, match="run config: "):
         settings_in(tmp_path).overridden(changes)

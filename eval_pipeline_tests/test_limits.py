@@ -5,14 +5,16 @@ from datetime import UTC, datetime
 
 import pytest
 
-from eval_pipeline.providers.chat import ProviderError, ask
-from eval_pipeline.providers.limits import RetryPolicy, parse_retry_after
+from eval_pipeline.providers.chat import ProviderError
+from eval_pipeline.providers.limits import Meter, RetryPolicy, Window, parse_retry_after
+from eval_pipeline.providers.pace import Halt
 from eval_pipeline.records import Outcome
+from eval_pipeline_tests.builders import ask
 from eval_pipeline_tests.test_exam_judge import ScriptedProvider
-from eval_pipeline_tests.test_openai_compatible import a_request, error_of, http
+from eval_pipeline_tests.wire import a_request, error_of, http
 
 NEW_YEAR = datetime(2025, 1, 1, tzinfo=UTC)
-POLICY = RetryPolicy(attempts=10, first_wait_s=1, longest_wait_s=60)
+POLICY = RetryPolicy(attempts=10, first_wait_s=1, longest_wait_s=60, total_s=100)
 
 
 @pytest.mark.parametrize(
@@ -27,14 +29,17 @@ POLICY = RetryPolicy(attempts=10, first_wait_s=1, longest_wait_s=60)
         pytest.param(1, 7.0, 0.0, 7.0, id="the server's word"),
         pytest.param(4, 7.0, 1.0, 7.8, id="a little spread out"),
         pytest.param(1, 0.0, 0.0, 0.0, id="at once"),
-        pytest.param(1, 86_400.0, 0.0, 60.0, id="a server can not ask for a day"),
-        pytest.param(1, float("inf"), 0.0, 60.0, id="nor for ever"),
+        pytest.param(1, 86.0, 0.0, 86.0, id="longer than the longest"),
+        pytest.param(1, 86_400.0, 0.0, None, id="a server can not ask for a day"),
+        pytest.param(1, float("inf"), 0.0, None, id="nor for ever"),
     ],
 )
 def test_the_wait_grows_and_is_bounded(
-    attempt: int, retry_after: float | None, jitter: float, expected: float
+    attempt: int, retry_after: float | None, jitter: float, expected: float | None
 ) -> None:
-    wait = POLICY.wait_after(attempt, transient=True, retry_after=retry_after, jitter=jitter)
+    wait = POLICY.wait_after(
+        attempt, transient=True, retry_after=retry_after, jitter=jitter, elapsed_s=10
+    )
 
     assert wait == pytest.approx(expected)
 
@@ -54,20 +59,100 @@ def test_the_wait_grows_and_is_bounded(
 def test_asking_ends_with_the_last_attempt_or_when_it_is_hopeless(
     attempts: int, attempt: int, transient: bool, again: bool, retry_after: float | None
 ) -> None:
-    policy = RetryPolicy(attempts=attempts, first_wait_s=1, longest_wait_s=60)
+    policy = RetryPolicy(attempts=attempts, first_wait_s=1, longest_wait_s=60, total_s=100)
 
-    wait = policy.wait_after(attempt, transient=transient, retry_after=retry_after, jitter=0.5)
+    wait = policy.wait_after(
+        attempt, transient=transient, retry_after=retry_after, jitter=0.5, elapsed_s=0
+    )
 
     assert (wait is not None) == again
 
 
-@pytest.mark.parametrize("retry_after", [None, 0.0, 5.0, float("inf")])
+@pytest.mark.parametrize("retry_after", [None, 0.0])
 def test_a_policy_without_waits_never_waits(retry_after: float | None) -> None:
-    policy = RetryPolicy(attempts=5, first_wait_s=0, longest_wait_s=0)
+    policy = RetryPolicy(attempts=5, first_wait_s=0, longest_wait_s=0, total_s=100)
 
-    wait = policy.wait_after(3, transient=True, retry_after=retry_after, jitter=1.0)
+    wait = policy.wait_after(3, transient=True, retry_after=retry_after, jitter=1.0, elapsed_s=0)
 
     assert wait == 0
+
+
+@pytest.mark.parametrize(("elapsed_s", "again"), [(0, True), (92, True), (94, False), (200, False)])
+def test_an_item_is_given_up_when_its_time_would_be_over(elapsed_s: float, again: bool) -> None:
+    wait = POLICY.wait_after(2, transient=True, retry_after=7, jitter=0, elapsed_s=elapsed_s)
+
+    assert (wait is not None) == again
+
+
+def test_all_requests_may_run_at_once_until_the_server_minds() -> None:
+    window = Window(100)
+
+    for _ in range(300):
+        window.answered(started=0)
+
+    assert window.width == 100
+
+
+def test_a_burst_of_refusals_halves_the_window_once_per_round() -> None:
+    window = Window(100)
+
+    bursts = [window.turned_away(started=1, now=2) for _ in range(100)]
+    same_round = window.width
+    bursts += [window.turned_away(started=3, now=4) for _ in range(10)]
+
+    assert (bursts.count(True), same_round, window.width) == (2, 50, 25)
+
+
+def test_single_refusals_among_many_answers_do_not_narrow_it() -> None:
+    window = Window(100)
+
+    for number in range(1000):
+        if number % 3:
+            window.answered(started=number)
+        else:
+            window.turned_away(started=number, now=number)
+
+    assert window.width == 100
+
+
+def test_it_narrows_down_to_one_and_recovers_up_to_the_setting() -> None:
+    window = Window(64)
+    moment, widths = 0, []
+    for _ in range(200):
+        moment += 1
+        window.turned_away(started=moment, now=moment)
+    narrowest = window.width
+
+    while window.width < 64:
+        for _ in range(window.width):
+            window.answered(started=moment + 1)
+        widths.append(window.width)
+
+    for _ in range(1000):
+        window.answered(started=moment + 1)
+    assert narrowest == 1
+    assert widths == sorted(widths)
+    assert len(widths) < 40
+    assert window.width == 64
+
+
+def test_a_meter_lets_a_second_s_worth_through_and_then_paces() -> None:
+    meter = Meter(per_minute=120)
+
+    waits = [meter.wait_for(1, now=100) for _ in range(6)]
+
+    assert waits == [0, 0, 0, 0.5, 1, 1.5]
+
+
+def test_a_meter_makes_up_for_what_was_used_in_truth() -> None:
+    dear, cheap = Meter(per_minute=6000), Meter(per_minute=6000)
+    for meter in (dear, cheap):
+        meter.wait_for(200, now=100)
+
+    dear.correct(300)
+    cheap.correct(-100)
+
+    assert (dear.wait_for(100, now=100), cheap.wait_for(100, now=100)) == (4, 0)
 
 
 @pytest.mark.parametrize(
@@ -124,13 +209,13 @@ def test_an_error_carries_when_to_come_again(header: str, expected: float | None
 def test_the_wait_is_what_the_server_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     waits: list[float] = []
 
-    async def sleep(seconds: float) -> None:
+    async def sleep(_: Halt, seconds: float) -> None:
         waits.append(seconds)
 
-    monkeypatch.setattr(asyncio, "sleep", sleep)
+    monkeypatch.setattr(Halt, "sleep", sleep)
     slow_down = ProviderError(Outcome.RATE_LIMITED, "", transient=True, retry_after=7)
     provider = ScriptedProvider([slow_down, "", "42"])
-    policy = RetryPolicy(attempts=5, first_wait_s=0, longest_wait_s=60)
+    policy = RetryPolicy(attempts=5, first_wait_s=0, longest_wait_s=60, total_s=100)
 
     asked = asyncio.run(ask(provider, a_request(), policy))
 

@@ -49,8 +49,8 @@ def test_a_spent_budget_stops_asking_and_says_so(stand: Stand) -> None:
     (tally,) = stand.predict(dear, settings=tight)
 
     assert tally.asked == 1
-    assert tally.stopped == "The budget of 0.5 USD is spent."
-    assert not tally.failed
+    assert tally.stopped == (f"The budget of 0.5 USD per run is spent ({tally.cost_usd:.4f} USD).")
+    assert (tally.failed, tally.budget_reached) == (False, True)
 
 
 def test_an_outage_is_kept_as_such_and_asked_again_the_next_time(stand: Stand) -> None:

@@ -1,5 +1,7 @@
 """Which items a run covers, which run goes on, and what is left to ask in it."""
 
+import json
+import tracemalloc
 from collections.abc import Iterable
 from datetime import timedelta
 from pathlib import Path
@@ -8,7 +10,8 @@ import pytest
 
 from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, Journal
 from eval_pipeline.records import ItemKey, Outcome, PlanFilter, Prediction, Run, Scope
-from eval_pipeline.runs import Mode, RunError, choose, open_run
+from eval_pipeline.runs import Mode, RunError, choose, new_run, open_run
+from eval_pipeline.settings import Experiment
 from eval_pipeline_tests.builders import (
     NOON,
     a_benchmark,
@@ -69,6 +72,22 @@ def test_a_model_that_sees_no_images_is_asked_text_only() -> None:
 
     assert plan == (ItemKey("sample", "q1"),)
     assert scope is Scope.TEXT
+
+
+def test_a_plan_has_the_very_keys_of_the_items() -> None:
+    benchmark = a_benchmark(a_question("q1"), a_question("q2"))
+
+    run = new_run(
+        "new",
+        a_model(),
+        benchmark,
+        PlanFilter(),
+        experiment_name="default",
+        experiment=Experiment(),
+        system_prompt_hash="",
+    )
+
+    assert list(map(id, run.plan)) == list(map(id, benchmark.items))
 
 
 @pytest.mark.parametrize(
@@ -221,3 +240,59 @@ def test_only_what_says_nothing_about_the_model_is_asked_again(
 
     finished = outcome in {"ok", "refused", "truncated", "content_filter"}
     assert (PLAN[0] in opened.pending) is not finished
+
+
+@pytest.mark.parametrize(
+    "item_id",
+    ['"plan":[["sample","x"]],"plan_filter":{', '",', "\\", "é\u2028😀", "]]", "plan_filter"],
+)
+def test_a_run_goes_on_whatever_its_items_are_called(tmp_path: Path, item_id: str) -> None:
+    plan = (ItemKey('"plan":[', item_id), ItemKey("sample", "q1"))
+    journal = a_journal(tmp_path, a_run("old", plan=plan), a_run("other", plan=plan[1:]))
+    wanted = a_run("new", plan=plan)
+
+    opened = open_run(journal, wanted, Mode.AUTO)
+
+    assert opened.run == a_run("old", plan=plan)
+    assert opened.run.plan is wanted.plan
+    assert opened.pending == plan
+
+
+@pytest.mark.parametrize("compact", [True, False])
+def test_a_run_goes_on_however_its_plan_was_written(tmp_path: Path, compact: bool) -> None:
+    plan = (ItemKey("sample", "é"), ItemKey("sample", "q1"))
+    journal = a_journal(tmp_path, a_run("old", plan=plan))
+    (path,) = journal.files(RUNS)
+    separators = (",", ":") if compact else (", ", ": ")
+    path.write_text(json.dumps(json.loads(path.read_text()), separators=separators) + "\n")
+
+    opened = open_run(journal, a_run("new", plan=plan), Mode.AUTO)
+
+    assert opened.run == a_run("old", plan=plan)
+
+
+def test_a_run_that_is_named_goes_on_with_its_own_plan(tmp_path: Path) -> None:
+    done = [a_prediction("q2", run_id="old")]
+    journal = a_journal(tmp_path, a_run("old", plan=PLAN), predictions=done)
+
+    opened = open_run(journal, a_run("new", plan=PLAN[:1]), Mode.AUTO, run_id="old")
+
+    assert opened.run == a_run("old", plan=PLAN)
+    assert opened.pending == (PLAN[0], PLAN[2])
+    assert opened.done == 1
+
+
+def test_the_answers_of_a_run_are_not_held_to_know_what_is_left(tmp_path: Path) -> None:
+    plan = [ItemKey("sample", f"q{number}") for number in range(400)]
+    answer = "long " * 4000
+    done = (a_prediction(key.item_id, answer=answer) for key in plan[:-1])
+    journal = a_journal(tmp_path, a_run(plan=plan))
+    journal.write_whole(PREDICTIONS, "demo/strong", "run-1", "0", records=done)
+    tracemalloc.start()
+
+    opened = open_run(journal, a_run("new", plan=plan), Mode.AUTO)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert list(opened.pending) == plan[-1:]
+    assert peak < 400 * len(answer) / 8

@@ -18,7 +18,7 @@ def sample_settings(folder: Path) -> tuple[Suite, Settings]:
 
 
 def test_the_sample_has_enough_of_everything(tmp_path: Path) -> None:
-    questions = load_questions(*sample_settings(tmp_path))
+    questions = [*load_questions(*sample_settings(tmp_path))]
 
     assert len(questions) >= 120
     assert len({question.category for question in questions}) >= 8
@@ -28,7 +28,7 @@ def test_the_sample_has_enough_of_everything(tmp_path: Path) -> None:
 
 
 def test_every_multiple_choice_answer_is_one_of_its_options(tmp_path: Path) -> None:
-    questions = load_questions(*sample_settings(tmp_path))
+    questions = [*load_questions(*sample_settings(tmp_path))]
 
     chosen = [question for question in questions if question.answer_type == "multipleChoice"]
     wrong = [
@@ -40,7 +40,7 @@ def test_every_multiple_choice_answer_is_one_of_its_options(tmp_path: Path) -> N
 
 
 def test_no_letter_is_right_too_often(tmp_path: Path) -> None:
-    questions = load_questions(*sample_settings(tmp_path))
+    questions = [*load_questions(*sample_settings(tmp_path))]
 
     letters = Counter(
         question.answer for question in questions if question.answer_type == "multipleChoice"
@@ -49,7 +49,7 @@ def test_no_letter_is_right_too_often(tmp_path: Path) -> None:
 
 
 def test_every_question_says_why_its_answer_is_right(tmp_path: Path) -> None:
-    questions = load_questions(*sample_settings(tmp_path))
+    questions = [*load_questions(*sample_settings(tmp_path))]
 
     assert [question.id for question in questions if len(question.rationale) < 40] == []
     assert len({question.question for question in questions}) == len(questions)

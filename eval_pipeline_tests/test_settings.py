@@ -3,6 +3,7 @@
 import shutil
 from operator import attrgetter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -86,6 +87,8 @@ EFFECTS = [
     ("NUM_WORKERS", "3", "concurrency.num_workers", 3),
     ("MAX_CONCURRENT_MODELS", "2", "concurrency.max_concurrent_models", 2),
     ("BUDGET_USD", "0.5", "budget.usd_per_run", 0.5),
+    ("BUDGET_USD_PER_MODEL", "0.5", "budget.usd_per_model", 0.5),
+    ("BUDGET_USD_PER_DAY", "0.5", "budget.usd_per_day", 0.5),
     ("HF_ENDPOINT", "http://127.0.0.1:1/", "hub_endpoint", "http://127.0.0.1:1"),
 ]
 
@@ -141,7 +144,7 @@ def test_every_variable_is_in_the_table_above() -> None:
     ],
 )
 def test_a_wrong_value_in_the_file_is_named_in_one_sentence(
-    tmp_path: Path, changes: dict[str, object], where: str, allowed: str
+    tmp_path: Path, changes: dict[str, Any], where: str, allowed: str
 ) -> None:
     with pytest.raises(SettingsError) as caught:
         settings_in(tmp_path, **changes)
@@ -279,7 +282,7 @@ def test_a_launch_changes_what_it_names_and_keeps_the_rest(tmp_path: Path) -> No
     ],
 )
 def test_a_launch_is_checked_like_the_file(
-    tmp_path: Path, changes: dict[str, object], where: str, allowed: str
+    tmp_path: Path, changes: dict[str, Any], where: str, allowed: str
 ) -> None:
     settings = settings_in(tmp_path)
 

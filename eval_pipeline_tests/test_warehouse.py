@@ -262,6 +262,9 @@ def test_what_a_killed_publisher_left_is_removed_and_the_old_file_stays(tmp_path
     command = [sys.executable, "-c", KILLED_PUBLISHER, str(tmp_path)]
     assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
     left, seen = list(tmp_path.glob(".*.new")), answers(warehouse)
+    spilled = tmp_path / f"{left[0].name}.spill" / "duckdb_temp_storage-0.tmp"
+    spilled.parent.mkdir()
+    spilled.write_text("what did not fit into memory")
     warehouse.publish()
 
     assert len(left) == 1

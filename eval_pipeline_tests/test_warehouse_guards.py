@@ -9,8 +9,9 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from eval_pipeline.building import SQL
 from eval_pipeline.journal import JournalError
-from eval_pipeline.warehouse import SQL, Warehouse, WarehouseError, apply_migrations
+from eval_pipeline.warehouse import Warehouse, WarehouseError, apply_migrations
 from eval_pipeline_tests.builders import NOON, a_journal, a_prediction, a_warehouse
 
 
@@ -61,7 +62,7 @@ def test_changed_sql_is_news_like_a_changed_journal(
     shutil.copytree(SQL, changed)
     board = changed / "derive" / "leaderboard.sql"
     board.write_text(board.read_text().replace("latest.accuracy,", "latest.accuracy / 2,", 1))
-    monkeypatch.setattr("eval_pipeline.warehouse.SQL", changed)
+    monkeypatch.setattr("eval_pipeline.building.SQL", changed)
 
     warehouse.publish()
 
@@ -105,7 +106,7 @@ def test_a_file_that_can_not_be_built_leaves_the_old_one_and_says_what_to_do(
     def full(_: object) -> None:
         raise duckdb.IOException("Could not write file: No space left on device")
 
-    monkeypatch.setattr("eval_pipeline.warehouse.apply_migrations", full)
+    monkeypatch.setattr("eval_pipeline.building.apply_migrations", full)
     with pytest.raises(WarehouseError, match=r"all results are in the journal.*evals rebuild"):
         warehouse.publish()
 

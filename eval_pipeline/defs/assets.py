@@ -4,7 +4,7 @@ import dagster as dg
 
 from eval_pipeline.benchmark import current, keep, load_benchmark
 from eval_pipeline.defs.config import CatalogConfig, JudgedConfig, PredictionsConfig
-from eval_pipeline.defs.metadata import fail_if_nobody_could, listed, table, tallied
+from eval_pipeline.defs.metadata import Board, fail_if_nobody_could, listed, table, tallied
 from eval_pipeline.defs.partitions import keep_in_step, model_partitions
 from eval_pipeline.defs.resources import WarehouseResource
 from eval_pipeline.discovery import look_up, refresh
@@ -72,9 +72,10 @@ def predictions(
     settings, journal = config.apply(settings), warehouse.journal
     benchmark = current(journal, settings)
     models = look_up(journal, context.partition_keys)
-    launch = config.launch(context.run)
+    launch, board = config.launch(context.run), Board(context)
+    work = predict(models, benchmark, launch, settings=settings, journal=journal, board=board)
     try:
-        tallies = run_async(predict(models, benchmark, launch, settings=settings, journal=journal))
+        tallies = run_async(work, meanwhile=board.show)
     finally:  # what was answered before an interruption is to be seen
         warehouse.publish()
     fail_if_nobody_could(tallies)
@@ -93,11 +94,16 @@ def judged(
     # Within a run that carries a partition, only that model's replies.
     models = [context.partition_key] if context.has_partition_key else journal.parts(RUNS)
     (by,) = look_up(journal, [settings.judge.model])
-    launch, explicit = config.launch(context.run), config.judge is not None
+    launch, board = config.launch(context.run), Board(context)
+    work = judge(
+        *(models, by, launch),
+        settings=settings,
+        journal=journal,
+        this_judge=config.judge is not None,
+        board=board,
+    )
     try:
-        tallies = run_async(
-            judge(models, by, launch, settings=settings, journal=journal, this_judge=explicit)
-        )
+        tallies = run_async(work, meanwhile=board.show)
     finally:
         warehouse.publish()
     fail_if_nobody_could(tallies)

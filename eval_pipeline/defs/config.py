@@ -43,9 +43,25 @@ class LaunchConfig(dg.Config):
         default=None, description="The run to continue (the first characters are enough)."
     )
     budget_usd: float | None = Field(
-        default=None, description="Stop asking when this launch has spent so much."
+        default=None,
+        description="Stop asking when the run has cost so much, over all models, judging and "
+        "earlier launches included.",
+    )
+    budget_usd_per_model: float | None = Field(
+        default=None, description="The same for each model of the run."
+    )
+    budget_usd_per_day: float | None = Field(
+        default=None, description="The same for everything since midnight UTC."
     )
     num_workers: int | None = Field(default=None, description="Requests at a time.")
+
+    def budget(self) -> dict[str, float]:
+        """The budgets that this launch sets."""
+        return _given(
+            usd_per_run=self.budget_usd,
+            usd_per_model=self.budget_usd_per_model,
+            usd_per_day=self.budget_usd_per_day,
+        )
 
     def launch(self, run: dg.DagsterRun) -> Launch:
         """Under which run, and what becomes of earlier work."""
@@ -86,7 +102,7 @@ class PredictionsConfig(LaunchConfig):
                 "concurrency": _given(
                     num_workers=self.num_workers, max_concurrent_models=self.max_concurrent_models
                 ),
-                "budget": _given(usd_per_run=self.budget_usd),
+                "budget": self.budget(),
             }
         )
 
@@ -110,7 +126,7 @@ class JudgedConfig(LaunchConfig):
         return settings.overridden(
             {
                 "judge": _given(model=self.judge, num_workers=self.num_workers),
-                "budget": _given(usd_per_run=self.budget_usd),
+                "budget": self.budget(),
             }
         )
 

@@ -1,10 +1,10 @@
 """What an asset tells the UI: counts, tokens, cost, tables."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import dagster as dg
 import duckdb
-import pandas as pd
+from tabulate import tabulate
 
 from eval_pipeline.stages.workers import Tally
 from eval_pipeline.warehouse import query
@@ -14,11 +14,20 @@ MOST_ROWS = 200
 
 def table(db: duckdb.DuckDBPyConnection, name: str) -> dg.MarkdownMetadataValue:
     """A query file's rows as a table."""
-    return markdown(query(db, name).limit(MOST_ROWS).df())
+    return markdown(rows(query(db, name).limit(MOST_ROWS)))
 
 
-def markdown(frame: pd.DataFrame) -> dg.MarkdownMetadataValue:
-    return dg.MetadataValue.md(frame.to_markdown(index=False, floatfmt=".3f"))
+def rows(found: duckdb.DuckDBPyRelation) -> list[dict[str, object]]:
+    """What a query found, by column."""
+    return [dict(zip(found.columns, row, strict=True)) for row in found.fetchall()]
+
+
+def markdown(lines: Sequence[Mapping[str, object]]) -> dg.MarkdownMetadataValue:
+    """Lines as a table; a column that a line does not have is 0 there."""
+    columns = dict.fromkeys(name for line in lines for name in line)
+    cells = [[line.get(name, 0) for name in columns] for line in lines]
+    text = tabulate(cells, list(columns), tablefmt="pipe", floatfmt=".3f")
+    return dg.MetadataValue.md(text)
 
 
 def listed(texts: Iterable[str]) -> dg.MarkdownMetadataValue:
@@ -26,29 +35,51 @@ def listed(texts: Iterable[str]) -> dg.MarkdownMetadataValue:
     return dg.MetadataValue.md("\n".join(f"- {text}" for text in texts) or "none")
 
 
-def tallied(tallies: Sequence[Tally]) -> dict[str, int | float | dg.MarkdownMetadataValue]:
+def tallied(tallies: Sequence[Tally]) -> dict[str, int | float | bool | dg.MarkdownMetadataValue]:
     """What a stage did, in all and for each model."""
-    frame = pd.DataFrame(
-        [
-            {
-                "model": tally.model,
-                "pending": tally.planned,
-                "done": tally.asked,
-                **{str(outcome): count for outcome, count in tally.outcomes.items()},
-                "cost_usd": tally.cost_usd,
-                "stopped": tally.stopped or "",
-            }
-            for tally in tallies
-        ]
-    ).fillna(0)
+    by_model = [
+        {
+            "model": tally.model,
+            "pending": tally.planned,
+            "done": tally.asked,
+            **{str(outcome): count for outcome, count in tally.outcomes.items()},
+            "estimated_usd": tally.estimated_usd,
+            "cost_usd": tally.cost_usd,
+            "stopped": tally.stopped or "",
+        }
+        for tally in tallies
+    ]
     return {
         "pending": sum(tally.planned for tally in tallies),
         "done": sum(tally.asked for tally in tallies),
         "input_tokens": sum(tally.input_tokens for tally in tallies),
         "output_tokens": sum(tally.output_tokens for tally in tallies),
+        "estimated_usd": sum(tally.estimated_usd for tally in tallies),
         "cost_usd": sum(tally.cost_usd for tally in tallies),
-        "models": markdown(frame),
+        "budget_reached": any(tally.budget_reached for tally in tallies),
+        "warnings": listed(warning for tally in tallies for warning in tally.warnings),
+        "models": markdown(by_model),
     }
+
+
+class Board(list[Tally]):
+    """How far each model is, shown in the UI while a stage runs."""
+
+    def __init__(self, context: dg.AssetExecutionContext) -> None:
+        super().__init__()
+        self._context = context
+
+    def show(self) -> None:
+        """One observation for all models: Dagster's event log is not for single requests."""
+        busy = [tally.progress() for tally in self if tally.planned]
+        metadata = {
+            "done": sum(tally.asked for tally in self),
+            "planned": sum(tally.planned for tally in self),
+            "cost_usd": sum(tally.cost_usd for tally in self),
+            "models": markdown(busy),
+        }
+        key = self._context.asset_key
+        self._context.log_event(dg.AssetObservation(asset_key=key, metadata=metadata))
 
 
 def fail_if_nobody_could(tallies: Sequence[Tally]) -> None:

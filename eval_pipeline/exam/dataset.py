@@ -6,7 +6,8 @@ import math
 import re
 import struct
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from decimal import Decimal
 from io import BytesIO
 
@@ -43,24 +44,22 @@ _DECODING_ERRORS = (
 )
 
 
-def load_questions(suite: Suite, settings: Settings) -> tuple[ExamQuestion, ...]:
-    """Every question of a suite, in the order of its rows."""
-    questions: list[ExamQuestion] = []
-    problems: list[str] = []
-    places: dict[str, str] = {}
+def load_questions(suite: Suite, settings: Settings) -> Iterator[ExamQuestion]:
+    """Every question of a suite in the order of its rows; whether all are right, the end tells."""
+    problems, ids = _Problems(), _Ids()
     sources = _sources(suite, settings)
     for source in sources:
+        ids.begin(source)
         for row in read_rows(source):
             fields, reasons = _read(row)
-            _note_duplicate(fields, reasons, places, f"{source.shown} row {row.number}")
-            problems += [f"{_place(source, row)}: {reason}." for reason in reasons]
-            if not problems:
-                questions.append(ExamQuestion.model_validate({"suite": suite.name, **fields}))
-    if problems:
-        raise DatasetError(_summary(problems))
-    if not questions:
+            ids.note(fields.get("id"), row.number, reasons)
+            problems.add(source, row, reasons)
+            if not problems.count:
+                yield ExamQuestion.model_validate({"suite": suite.name, **fields})
+    if problems.count:
+        raise DatasetError(problems.summary())
+    if not ids.count:
         raise DatasetError(f"{sources[0].shown}: the data set has no rows.")
-    return tuple(questions)
 
 
 def _sources(suite: Suite, settings: Settings) -> list[Source]:
@@ -92,27 +91,53 @@ def _read(row: Row | BadRow) -> tuple[dict[str, str | None], list[str]]:
     return fields, reasons
 
 
-def _note_duplicate(
-    fields: Mapping[str, str | None], reasons: list[str], places: dict[str, str], place: str
-) -> None:
-    if (item_id := fields.get("id")) is None:
-        return
-    if item_id in places:
-        reasons.append(f"id is the same as in {places[item_id]}")
-    places.setdefault(item_id, place)
+class _Ids:
+    """Every id so far with the row it was first seen in."""
+
+    def __init__(self) -> None:
+        self._rows: list[tuple[Source, dict[str, int]]] = []
+
+    @property
+    def count(self) -> int:
+        return sum(len(rows) for _, rows in self._rows)
+
+    def begin(self, source: Source) -> None:
+        self._rows.append((source, {}))
+
+    def note(self, item_id: str | None, number: int, reasons: list[str]) -> None:
+        if item_id is None:
+            return
+        for source, rows in self._rows:
+            if item_id in rows:
+                reasons.append(f"id is the same as in {source.shown} row {rows[item_id]}")
+                return
+        self._rows[-1][1][item_id] = number
+
+
+@dataclass
+class _Problems:
+    """What is wrong with the rows: the first few in words, all of them counted."""
+
+    shown: list[str] = field(default_factory=list)
+    count: int = 0
+
+    def add(self, source: Source, row: Row | BadRow, reasons: list[str]) -> None:
+        self.count += len(reasons)
+        room = _SHOWN_PROBLEMS - len(self.shown)
+        self.shown += [f"{_place(source, row)}: {reason}." for reason in reasons[:room]]
+
+    def summary(self) -> str:
+        lines = list(self.shown)
+        if more := self.count - len(lines):
+            are = "is 1 more problem" if more == 1 else f"are {more} more problems"
+            lines.append(f"There {are}.")
+        return "\n".join(lines)
 
 
 def _place(source: Source, row: Row | BadRow) -> str:
     item_id = row.values.get("id") if isinstance(row, Row) else None
     named = f" (id {_shown(str(item_id))})" if item_id not in (None, "") else ""
     return f"{source.shown}: row {row.number}{named}"
-
-
-def _summary(problems: list[str]) -> str:
-    lines = problems[:_SHOWN_PROBLEMS]
-    if more := len(problems) - len(lines):
-        lines.append(f"There {'is 1 more problem' if more == 1 else f'are {more} more problems'}.")
-    return "\n".join(lines)
 
 
 def _shown(text: str) -> str:

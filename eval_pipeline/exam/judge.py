@@ -2,18 +2,13 @@
 
 import json
 import re
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 from pydantic import ConfigDict, Field, JsonValue
 
-from eval_pipeline.providers.chat import (
-    Asked,
-    ChatProvider,
-    ChatReply,
-    ChatRequest,
-    ProviderError,
-    ask,
-)
-from eval_pipeline.providers.limits import RetryPolicy
+from eval_pipeline.providers.chat import Asked, ChatReply, ChatRequest, ProviderError
+from eval_pipeline.providers.pace import Halted
 from eval_pipeline.records import ExamQuestion, Model, Outcome, Prediction, Record, Text, Usage
 
 
@@ -85,16 +80,17 @@ class JudgedAnswer(Record):
 
 
 async def judge_answer(
-    provider: ChatProvider, request: ChatRequest, policy: RetryPolicy
+    ask: Callable[[ChatRequest], Awaitable[Asked]], request: ChatRequest
 ) -> JudgedAnswer:
     """Asks the judge; a reply that is no verdict is asked for once more, then kept as a failure."""
-    asked = await ask(provider, request, policy)
+    asked = await ask(request)
     verdict = _verdict(asked)
     attempts, usage = asked.attempts, asked.usage
     if asked.reply is not None and verdict is None:
-        asked = await ask(provider, request, policy)
-        verdict = _verdict(asked)
-        attempts, usage = attempts + asked.attempts, usage.plus(asked.usage)
+        with suppress(Halted):  # what the first reply cost is to be kept
+            asked = await ask(request)
+            verdict = _verdict(asked)
+            attempts, usage = attempts + asked.attempts, usage.plus(asked.usage)
     if asked.reply is None:
         error = asked.error or ProviderError(Outcome.EMPTY, "No reply.")
         outcome, reason = error.outcome, str(error)

@@ -1,16 +1,16 @@
-"""What it means to ask a chat model: request, reply, error, and asking again when that can help."""
+"""What it means to ask a chat model: request, reply, error."""
 
-import asyncio
-import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from pydantic import JsonValue
 
-from eval_pipeline.providers.limits import RetryPolicy
 from eval_pipeline.records import Outcome, Record, Usage
 
 
-class ChatRequest(Record):
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
     """One question to one model, without anything secret."""
 
     model: str
@@ -19,7 +19,31 @@ class ChatRequest(Record):
     max_tokens: int | None = None
     stream: bool = True
     json_schema: dict[str, JsonValue] | None = None
-    extra: dict[str, JsonValue] = {}
+    extra: Mapping[str, JsonValue] = field(default_factory=dict)
+
+    def fields(self) -> dict[str, JsonValue]:
+        """All of it as plain values."""
+        return {
+            "model": self.model,
+            "messages": list(self.messages),
+            "temperature": self.temperature,
+            "max_tokens": self.max_tokens,
+            "stream": self.stream,
+            "json_schema": self.json_schema,
+            "extra": dict(self.extra),
+        }
+
+
+# How servers say that the token limit was reached, and that a filter cut in.
+_CUT_SHORT = {
+    "length",
+    "max_tokens",
+    "MAX_TOKENS",
+    "max_output_tokens",
+    "model_length",
+    "model_context_window_exceeded",
+}
+_FILTERED = {"content_filter", "sensitive", "SAFETY"}
 
 
 class ChatReply(Record):
@@ -33,17 +57,18 @@ class ChatReply(Record):
     generation_id: str | None = None
     served_by: str | None = None
     model_reported: str | None = None
+    system_fingerprint: str | None = None
     latency_s: float
     first_token_s: float | None = None
 
     @property
     def outcome(self) -> Outcome:
         """What became of the question."""
-        if self.refusal:
+        if self.refusal or self.finish_reason == "refusal":
             return Outcome.REFUSED
-        if self.finish_reason == "content_filter":
+        if self.finish_reason in _FILTERED:
             return Outcome.CONTENT_FILTER
-        if self.finish_reason == "length":
+        if self.finish_reason in _CUT_SHORT:
             return Outcome.TRUNCATED
         return Outcome.OK if self.text.strip() else Outcome.EMPTY
 
@@ -80,28 +105,3 @@ class Asked(NamedTuple):
     error: ProviderError | None
     attempts: int
     usage: Usage
-
-
-async def ask(provider: ChatProvider, request: ChatRequest, policy: RetryPolicy) -> Asked:
-    """Asks until there is a reply or the policy gives up; an empty reply is asked again too."""
-    attempt, usage = 1, Usage()
-    while True:
-        try:
-            reply = await provider.complete(request)
-        except ProviderError as error:
-            failure = error
-        else:
-            usage = usage.plus(reply.usage)
-            if reply.outcome is not Outcome.EMPTY:
-                return Asked(reply, None, attempt, usage)
-            failure = ProviderError(Outcome.EMPTY, "The reply has no text.", transient=True)
-        wait = policy.wait_after(
-            attempt,
-            transient=failure.transient,
-            retry_after=failure.retry_after,
-            jitter=random.random(),  # noqa: S311
-        )
-        if wait is None:
-            return Asked(None, failure, attempt, usage)
-        await asyncio.sleep(wait)
-        attempt += 1

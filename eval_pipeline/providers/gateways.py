@@ -1,26 +1,32 @@
 """The gateways of the settings as open connections; the simulated one is started when used."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from types import TracebackType
 from typing import Self
 
+import aiohttp
 import httpx
 
 from eval_pipeline.environment import SettingsError
+from eval_pipeline.providers.client import CONNECT_TIMEOUT_S, HttpProvider, open_session
 from eval_pipeline.providers.demo.server import DemoGateway
-from eval_pipeline.providers.openai_compatible import OpenAICompatible, http_client
-from eval_pipeline.records import Item, Model
-from eval_pipeline.settings import Gateway, Settings
+from eval_pipeline.providers.dialects.dialect import DIALECTS
+from eval_pipeline.providers.limits import Meter
+from eval_pipeline.providers.pace import Pace
+from eval_pipeline.records import DialectName, Item, Model
+from eval_pipeline.settings import Gateway, RateLimits, Settings
 
 
 class Gateways:
-    """One pooled client per gateway, opened when first needed, all closed together."""
+    """Pooled connections per gateway, opened when first needed, all closed together."""
 
-    def __init__(self, settings: Settings, demo_items: Sequence[Item] = ()) -> None:
+    def __init__(self, settings: Settings, demo_items: Iterable[Item] = ()) -> None:
         self._settings = settings
         self._demo_items = demo_items
-        self._clients: dict[str, httpx.AsyncClient] = {}
+        self._demo: str | None = None
+        self._sessions: dict[str, aiohttp.ClientSession] = {}
+        self._meters: dict[str, _Meters] = {}
         self._open = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -34,35 +40,69 @@ class Gateways:
     ) -> None:
         await self._open.aclose()
 
-    def provider(self, model: Model) -> OpenAICompatible:
+    def provider(self, model: Model) -> HttpProvider:
         """Who answers for the model; without its key nothing is asked."""
         gateway = self._settings.gateway(model.gateway)
         _check_key(gateway, self._settings)
-        return OpenAICompatible(
-            self.client(gateway), self._settings.requests.timeout_s, self._settings.redact
+        return HttpProvider(
+            session=self._session(gateway),
+            address=gateway.dialect_address(model.dialect) or self._start_demo(),
+            dialect=DIALECTS[model.dialect],
+            headers=self._headers(gateway, model.dialect),
+            timeout_s=self._settings.requests.timeout_s,
+            redact=self._settings.redact,
         )
 
-    def client(self, gateway: Gateway) -> httpx.AsyncClient:
-        """The gateway's client, with its address and key in place."""
-        if gateway.name not in self._clients:
-            address = gateway.address or self._start_demo()
-            client = http_client(address, self._settings.key(gateway.key_variable))
-            self._open.push_async_callback(client.aclose)
-            self._clients[gateway.name] = client
-        return self._clients[gateway.name]
+    def pace(self, model: Model, most: int) -> Pace:
+        """How fast the model may be asked: its own limits, and its gateway's with all others."""
+        gateway = self._settings.gateway(model.gateway)
+        shared = self._meters.setdefault(gateway.name, _Meters(gateway))
+        own = _Meters(self._settings.override(model))
+        return Pace(
+            most,
+            requests=[*shared.requests, *own.requests],
+            tokens=[*shared.tokens, *own.tokens],
+            longest_wait_s=self._settings.requests.total_s,
+        )
 
     @asynccontextmanager
     async def lent_client(self, gateway: Gateway) -> AsyncIterator[httpx.AsyncClient]:
-        """The client to list the gateway's models with; another host does not get its key."""
-        base, listed = httpx.URL(gateway.address or ""), httpx.URL(gateway.list_address or "")
-        if not listed.host or listed.host == base.host:
-            yield self.client(gateway)
-            return
-        async with http_client(str(base), None) as stranger:
-            yield stranger
+        """A client to list the gateway's models with; another host does not get its key."""
+        base = httpx.URL(gateway.address or self._start_demo())
+        listed = httpx.URL(gateway.list_address or "")
+        known = not listed.host or listed.host == base.host
+        headers = self._headers(gateway, gateway.own_dialect) if known else {}
+        timeout = httpx.Timeout(None, connect=CONNECT_TIMEOUT_S)
+        async with httpx.AsyncClient(base_url=base, headers=headers, timeout=timeout) as client:
+            yield client
+
+    def _headers(self, gateway: Gateway, dialect: DialectName) -> dict[str, str]:
+        key = self._settings.key(gateway.key_variable)
+        return {
+            "user-agent": "eval-pipeline",
+            "content-type": "application/json",
+            **DIALECTS[dialect].headers(key.get_secret_value() if key else None),
+        }
+
+    def _session(self, gateway: Gateway) -> aiohttp.ClientSession:
+        if gateway.name not in self._sessions:
+            session = open_session()
+            self._open.push_async_callback(session.close)
+            self._sessions[gateway.name] = session
+        return self._sessions[gateway.name]
 
     def _start_demo(self) -> str:
-        return self._open.enter_context(DemoGateway(self._demo_items)).base_url
+        if self._demo is None:
+            demo = DemoGateway(tuple(self._demo_items))
+            self._demo = self._open.enter_context(demo).base_url
+        return self._demo
+
+
+class _Meters:
+    def __init__(self, limits: RateLimits) -> None:
+        requests, tokens = limits.requests_per_minute, limits.tokens_per_minute
+        self.requests = [Meter(requests)] if requests else []
+        self.tokens = [Meter(tokens)] if tokens else []
 
 
 def _check_key(gateway: Gateway, settings: Settings) -> None:

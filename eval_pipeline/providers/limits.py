@@ -1,29 +1,101 @@
-"""When to ask again and how long to wait: decisions, no waiting."""
+"""When to ask again and how fast to go: decisions, no waiting."""
 
+from collections import deque
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
+SMALLEST_BURST = 10
+BURST_SHARE = 0.5
+FASTEST_GROWTH = 0.1
+
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """Exponential backoff with full jitter, bounded in attempts and in waiting."""
+    """Exponential backoff with full jitter, bounded in attempts and in time."""
 
     attempts: int
     first_wait_s: float
     longest_wait_s: float
+    total_s: float
 
     def wait_after(
-        self, attempt: int, *, transient: bool, retry_after: float | None, jitter: float
+        self,
+        attempt: int,
+        *,
+        transient: bool,
+        retry_after: float | None,
+        jitter: float,
+        elapsed_s: float,
     ) -> float | None:
         """Seconds to wait after the failed `attempt` (1, 2, …), or None to give up."""
         if attempt >= self.attempts or not transient:
             return None
-        backoff = jitter * min(self.longest_wait_s, self.first_wait_s * 2.0 ** min(attempt - 1, 60))
-        if retry_after is None:
-            return backoff
-        # The server's word counts, a little spread out so that not all come back at once.
-        return min(self.longest_wait_s, retry_after) + backoff * 0.1
+        wait = jitter * min(self.longest_wait_s, self.first_wait_s * 2.0 ** min(attempt - 1, 60))
+        if retry_after is not None:
+            # The server's word counts, a little spread out so that not all come back at once.
+            wait = retry_after + wait * 0.1
+        return wait if elapsed_s + wait < self.total_s else None
+
+
+class Window:
+    """How many requests may run at once: halved when most are turned away, then grown again."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self._width = float(most)
+        self._cut_at = float("-inf")
+        # What became of the last round of requests since the cut.
+        self._turned_away: deque[bool] = deque()
+        self._bad = 0
+
+    @property
+    def width(self) -> int:
+        return int(self._width)
+
+    def answered(self, started: float) -> None:
+        """A request that began then was let through: a tenth more per round while all are."""
+        self._note(started, turned_away=False)
+        grown = 1.0 if self._bad else max(1.0, FASTEST_GROWTH * self._width)
+        self._width = min(float(self.most), self._width + grown / self._width)
+
+    def turned_away(self, started: float, now: float) -> bool:
+        """A request that began then was one too many; says whether they have become a burst."""
+        self._note(started, turned_away=True)
+        among = len(self._turned_away)
+        if among < min(SMALLEST_BURST, self.width) or self._bad < BURST_SHARE * among:
+            return False
+        self._width = max(1.0, self._width / 2)
+        self._cut_at, self._bad = now, 0
+        self._turned_away.clear()
+        return True
+
+    def _note(self, started: float, *, turned_away: bool) -> None:
+        # What began before the last cut tells of the time before it.
+        if started < self._cut_at:
+            return
+        self._turned_away.append(turned_away)
+        self._bad += turned_away
+        while len(self._turned_away) > max(2 * SMALLEST_BURST, self.width):
+            self._bad -= self._turned_away.popleft()
+
+
+class Meter:
+    """So much per minute, evenly, with a second's worth at once."""
+
+    def __init__(self, per_minute: float) -> None:
+        self._per_s = per_minute / 60
+        self._next = float("-inf")
+
+    def wait_for(self, amount: float, now: float) -> float:
+        """Takes the amount and says how many seconds from now it may be used."""
+        begin = max(self._next, now - 1)
+        self._next = begin + amount / self._per_s
+        return max(0.0, begin - now)
+
+    def correct(self, amount: float) -> None:
+        """So much more (or less) was used than was taken."""
+        self._next += amount / self._per_s
 
 
 def parse_retry_after(text: str | None, now: datetime) -> float | None:

@@ -77,7 +77,11 @@ def _static_model(gateway: Gateway, model: StaticModel) -> Model:
         provider = provider or name.partition(":")[2] or None
         name = name.removesuffix(f":{provider}")
     placed = {"gateway": gateway.name, "vendor": vendor, "name": name, "provider": provider}
-    assumed = {"request_name": model.id, "display_name": model.id}
+    assumed = {
+        "request_name": model.id,
+        "display_name": model.id,
+        "dialect": gateway.own_dialect,
+    }
     stated = model.model_dump(exclude_none=True, exclude={"provider"})
     return Model.model_validate(assumed | stated | placed | {"simulated": gateway.kind == "demo"})
 
@@ -184,7 +188,9 @@ class _Shape(BaseModel, frozen=True, extra="ignore"):
     """What the entries of all lists have in common."""
 
     name: str | None = Field(None, validation_alias=AliasChoices("display_name", "name"))
-    created: _Moment = Field(None, validation_alias=AliasChoices("publish_time", "created"))
+    created: _Moment = Field(
+        None, validation_alias=AliasChoices("publish_time", "created", "created_at")
+    )
     input_modalities: _Modalities | None = Field(None, validation_alias=_MODALITIES)
     context_length: _Count | None = None
     max_output_tokens: _Count | None = Field(None, validation_alias=_OUTPUT)
@@ -200,6 +206,7 @@ class _OpenEntry(_Shape):
     prompt: _OpenUsd = Field(None, validation_alias=AliasPath("pricing", "prompt"))
     completion: _OpenUsd = Field(None, validation_alias=AliasPath("pricing", "completion"))
     cached: _OpenUsd = Field(None, validation_alias=AliasPath("pricing", "input_cache_read"))
+    reasoning: _OpenUsd = Field(None, validation_alias=AliasPath("pricing", "internal_reasoning"))
     request: _OpenUsd = Field(None, validation_alias=AliasPath("pricing", "request"))
     # What our own simulated gateway says of its models, whatever kind it is taken for.
     simulated: bool = False
@@ -232,13 +239,13 @@ def _reader(gateway: Gateway) -> _Reader:
     match gateway.kind:
         case "zenmux":
             return _read_zenmux
-        case "openrouter" | "openai" | "demo":
+        case "openrouter" | "openai" | "anthropic" | "demo":
             return _read_open
 
 
 def _read_open(source: _Source, raw: object) -> _Found:
     entry = _OpenEntry.model_validate(raw)
-    unnamed = source.gateway.kind == "openai" and "/" not in entry.id
+    unnamed = source.gateway.kind in ("openai", "anthropic") and "/" not in entry.id
     model_id = f"{source.gateway.name}/{entry.id}" if unnamed else entry.id
     simulated = entry.simulated or source.gateway.kind == "demo"
     ours = {"simulated": simulated, "system_role": entry.system_role}
@@ -284,6 +291,7 @@ def _listed(source: _Source, entry: _Shape, model_id: str, **known: object) -> _
         "temperature": "temperature" in parameters,
         "json_schema": not parameters.isdisjoint(("response_format", "structured_outputs")),
         "streaming": entry.supports_streaming is not False,
+        "dialect": source.gateway.own_dialect,
         "created_at": entry.created,
     }
     yield Model.model_validate(described | known)

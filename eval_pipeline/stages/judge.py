@@ -4,14 +4,14 @@ import asyncio
 import logging
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from functools import partial
 
 from eval_pipeline.benchmark import judge_prompt_of, past_items
 from eval_pipeline.exam.judge import SCHEMA, JudgedAnswer, judge_answer, judge_request, own_failing
-from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, Journal, JournalError
-from eval_pipeline.providers.chat import ChatProvider
+from eval_pipeline.history import JUDGEMENT_BRIEFS, PAST_RUNS, PREDICTION_BRIEFS, LastWords
+from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, GoneError, Journal, JournalError
+from eval_pipeline.money import Ledger
 from eval_pipeline.providers.gateways import Gateways
-from eval_pipeline.providers.limits import RetryPolicy
 from eval_pipeline.records import (
     Item,
     ItemKey,
@@ -23,17 +23,13 @@ from eval_pipeline.records import (
     fingerprint,
     now,
 )
-from eval_pipeline.runs import Mode, RunError, latest
+from eval_pipeline.runs import Mode, RunError
 from eval_pipeline.settings import Settings
-from eval_pipeline.stages.predict import Launch, retry_policy
-from eval_pipeline.stages.workers import Spending, Tally, land, priced, work_through
+from eval_pipeline.stages.asking import Asking
+from eval_pipeline.stages.predict import Launch, how_to_ask
+from eval_pipeline.stages.workers import Shift, Tally, compact
 
 log = logging.getLogger(__name__)
-
-
-class _Pending(NamedTuple):
-    prediction: Prediction
-    item: Item
 
 
 async def judge(
@@ -44,30 +40,33 @@ async def judge(
     settings: Settings,
     journal: Journal,
     this_judge: bool = False,
+    board: list[Tally] | None = None,
 ) -> list[Tally]:
     """Judges what is pending for these models; with `this_judge` also what others have judged."""
     prompt = judge_prompt_of(settings)
     _check_run(journal, models, launch.continue_run)
-    # All models' answers go to one judge, so its workers are shared.
-    places = asyncio.Semaphore(settings.judge.num_workers)
-    spending = Spending(settings.budget.usd_per_run)
     async with Gateways(settings) as gateways:
-        provider = gateways.provider(judge_model)
-        policy = retry_policy(settings)
-        grader = _Grader(judge_model, provider, policy, prompt, settings.judge.max_tokens)
-        stage = _Judge(grader, launch, settings, journal, this_judge, places)
+        # All models' answers go to one judge, so they share its pace.
+        asking = how_to_ask(judge_model, settings, gateways, settings.judge.num_workers)
+        grader = _Grader(judge_model, asking, prompt, settings.judge.max_tokens)
+        ledger = Ledger(settings.budget, journal)
+        stage = _Judge(grader, launch, settings, journal, ledger, this_judge)
 
-        async def one(model: str) -> Tally:
-            async with journal.claim(JUDGED, model):
-                return await stage.run(model, spending)
+        async def one(tally: Tally) -> None:
+            async with journal.claim(JUDGED, tally.model):
+                await stage.run(tally)
 
+        tallies = [Tally(model, "judged") for model in models]
+        if board is not None:
+            board.extend(tallies)
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(one(model)) for model in models]
-        return [task.result() for task in tasks]
+            for tally in tallies:
+                group.create_task(one(tally))
+        return tallies
 
 
 def _check_run(journal: Journal, models: Sequence[str], run_id: str | None) -> None:
-    runs = (run for model in models for run in journal.read(RUNS, model))
+    runs = (run for model in models for run in journal.read(PAST_RUNS, model))
     if run_id is not None and not any(run.run_id.startswith(run_id) for run in runs):
         raise RunError(f"There is no run {run_id} to judge; the table `runs` lists them.")
 
@@ -77,8 +76,7 @@ class _Grader:
     """Turns a prediction into a judgement by asking one judge."""
 
     model: Model
-    provider: ChatProvider
-    policy: RetryPolicy
+    asking: Asking
     prompt: str
     max_tokens: int | None
 
@@ -86,13 +84,13 @@ class _Grader:
     def version(self) -> str:
         return fingerprint(self.prompt, SCHEMA, self.max_tokens)
 
-    async def grade(self, prediction: Prediction, item: Item) -> Judgement:
+    async def grade(self, prediction: Prediction, item: Item, shift: Shift) -> Judgement:
         if reason := own_failing(prediction):
             return self._judgement(prediction, outcome=Outcome.OK, score=0.0, reason=reason)
         request = judge_request(
             item, prediction.answer or "", self.model, self.prompt, self.max_tokens
         )
-        judged = await judge_answer(self.provider, request, self.policy)
+        judged = await judge_answer(partial(self.asking.ask, shift=shift), request)
         return self._judgement(prediction, **self._result(judged))
 
     def _result(self, judged: JudgedAnswer) -> dict[str, object]:
@@ -102,7 +100,7 @@ class _Grader:
             "score": None,
             "reason": judged.error,
             "attempts": judged.attempts,
-            "usage": priced(judged.usage, self.model.prices),
+            "usage": judged.usage,
         }
         if reply is not None:
             result |= {"raw_reply": reply.text, "latency_s": reply.latency_s}
@@ -137,70 +135,78 @@ class _Judge:
     launch: Launch
     settings: Settings
     journal: Journal
+    ledger: Ledger
     this_judge: bool
-    places: asyncio.Semaphore
     items: dict[str, Mapping[ItemKey, Item]] = field(default_factory=dict)
 
-    async def run(self, model: str, spending: Spending) -> Tally:
-        tally = Tally(model, "judged")
+    async def run(self, tally: Tally) -> None:
         try:
-            for run in self._runs(model):
-                if pending := list(self._pending(run)):
+            for run in self._runs(tally.model):
+                if (pending := self._pending(run)) and not tally.stopped:
                     tally.planned += len(pending)
-                    await self._judge_run(run, pending, tally, spending)
+                    await self._judge_run(run, pending, tally)
         except JournalError as error:
             tally.stop(str(error), failed=True)
         if tally.planned or tally.stopped:
             log.info(tally.line())
-        return tally
 
-    async def _judge_run(
-        self, run: Run, pending: Sequence[_Pending], tally: Tally, spending: Spending
-    ) -> None:
+    async def _judge_run(self, run: Run, pending: Set[str], tally: Tally) -> None:
+        items = self._items(run)
+        shift = Shift(
+            tally,
+            self.ledger.account(run.run_id, run.model),
+            num_workers=self.settings.judge.num_workers,
+            stop_after_failures=self.settings.requests.stop_after_failures,
+        )
         async with self.journal.writer(JUDGED, run.model, run.run_id) as writer:
 
-            async def do(one: _Pending) -> None:
-                async with self.places:
-                    judgement = await self.grader.grade(one.prediction, one.item)
-                await land(judgement, writer, tally, spending)
+            async def do(one: Prediction) -> None:
+                await shift.land(await self.grader.grade(one, items[one.key], shift), writer)
 
-            await work_through(
-                pending,
-                do,
-                num_workers=min(self.settings.judge.num_workers, len(pending)),
-                tally=tally,
-                spending=spending,
-            )
+            await shift.work_through(self._predictions(run, pending), do)
+        await compact(self.journal, JUDGED, run.model, run.run_id)
 
     def _runs(self, model: str) -> Iterator[Run]:
         wanted = self.launch.continue_run
-        for run in self.journal.read(RUNS, model):
+        for run in self.journal.read(PAST_RUNS, model):
             if wanted is None or run.run_id.startswith(wanted):
-                yield run
+                yield next(self.journal.read_file(RUNS, model, run.run_id))
 
-    def _pending(self, run: Run) -> Iterator[_Pending]:
-        """Predictions to judge now: those without a score, or without any verdict, or all."""
-        predictions = {
-            prediction.prediction_id: prediction
-            for prediction in latest(self.journal.read(PREDICTIONS, run.model, run.run_id)).values()
-            if prediction.outcome.is_result
+    def _predictions(self, run: Run, pending: Set[str]) -> Iterator[Prediction]:
+        """Reads them as they are needed, however long judging takes."""
+        left = set(pending)
+        while left:
+            try:
+                for one in self.journal.read(PREDICTIONS, run.model, run.run_id):
+                    if one.prediction_id in left:
+                        left.discard(one.prediction_id)
+                        yield one
+            except GoneError:  # compacted meanwhile: they stand in another file now
+                continue
+            return
+
+    def _pending(self, run: Run) -> Set[str]:
+        """Ids of what to judge now: without a score, or without any verdict, or all."""
+        briefs = partial(self.journal.read, PREDICTION_BRIEFS, run.model, run.run_id)
+        words = LastWords(run.plan, briefs())
+        results = {
+            brief.prediction_id
+            for number, brief in enumerate(briefs())
+            if brief.outcome.is_result and words.is_last(number, brief.key)
         }
-        pending = predictions.keys() - self._settled(run, predictions.keys())
-        for prediction_id, prediction in predictions.items():
-            if prediction_id in pending:
-                yield _Pending(prediction, self._items(run)[prediction.key])
+        return results - self._settled(run, results)
 
-    def _settled(self, run: Run, predictions: Set[str]) -> Set[str]:
+    def _settled(self, run: Run, results: Set[str]) -> Set[str]:
         """A run has one judge: what several did in part, the present one does as a whole."""
         if self.launch.mode is Mode.FRESH:
             return set()
         by_judge: dict[tuple[str, str], set[str]] = {}
-        for judgement in self.journal.read(JUDGED, run.model, run.run_id):
+        for judgement in self.journal.read(JUDGEMENT_BRIEFS, run.model, run.run_id):
             if judgement.score is not None or self.launch.mode is Mode.RESUME:
                 by = (judgement.judge, judgement.judge_version)
                 by_judge.setdefault(by, set()).add(judgement.prediction_id)
-        if not self.this_judge and any(done >= predictions for done in by_judge.values()):
-            return predictions
+        if not self.this_judge and any(done >= results for done in by_judge.values()):
+            return results
         return by_judge.get((self.grader.model.id, self.grader.version), set())
 
     def _items(self, run: Run) -> Mapping[ItemKey, Item]:

@@ -2,8 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 from uuid import uuid4
 
 from eval_pipeline.benchmark import Benchmark, past_items, read_prompt
@@ -11,7 +12,8 @@ from eval_pipeline.carrying import carry_over
 from eval_pipeline.environment import SettingsError
 from eval_pipeline.exam.messages import question_messages
 from eval_pipeline.journal import PREDICTIONS, Journal, JournalError
-from eval_pipeline.providers.chat import Asked, ChatProvider, ChatRequest, ask
+from eval_pipeline.money import Forecast, Ledger
+from eval_pipeline.providers.chat import Asked, ChatRequest
 from eval_pipeline.providers.gateways import Gateways
 from eval_pipeline.providers.limits import RetryPolicy
 from eval_pipeline.records import (
@@ -25,9 +27,11 @@ from eval_pipeline.records import (
 )
 from eval_pipeline.runs import Mode, OpenRun, RunError, new_run, open_run
 from eval_pipeline.settings import Experiment, Settings
-from eval_pipeline.stages.workers import Spending, Tally, land, priced, work_through
+from eval_pipeline.stages.asking import Asking
+from eval_pipeline.stages.workers import Shift, Tally, compact
 
 log = logging.getLogger(__name__)
+ITEMS_TO_ESTIMATE_BY = 50
 
 
 @dataclass(frozen=True)
@@ -47,20 +51,26 @@ async def predict(
     *,
     settings: Settings,
     journal: Journal,
+    board: list[Tally] | None = None,
 ) -> list[Tally]:
-    """Asks every model what is pending in its run, several models at a time."""
+    """Asks every model what is pending in its run; `board` shows how far each of them is."""
     places = asyncio.Semaphore(settings.concurrency.max_concurrent_models)
-    spending = Spending(settings.budget.usd_per_run)
-    async with Gateways(settings, tuple(benchmark.items.values())) as gateways:
-        stage = _Predict(benchmark, launch, settings, journal, gateways)
+    async with Gateways(settings, benchmark.items.values()) as gateways:
+        ledger = Ledger(settings.budget, journal)
+        stage = _Predict(benchmark, launch, settings, journal, gateways, ledger)
 
-        async def one(model: Model) -> Tally:
-            async with places, journal.claim(PREDICTIONS, model.id):
-                return await stage.run(model, spending)
+        async def one(model: Model, tally: Tally) -> None:
+            # A model that another process is at work on does not take a place.
+            async with journal.claim(PREDICTIONS, model.id), places:
+                await stage.run(model, tally)
 
+        tallies = [Tally(model.id, "asked") for model in models]
+        if board is not None:
+            board.extend(tallies)
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(one(model)) for model in models]
-        return [task.result() for task in tasks]
+            for model, tally in zip(models, tallies, strict=True):
+                group.create_task(one(model, tally))
+        return tallies
 
 
 @dataclass(frozen=True)
@@ -70,48 +80,47 @@ class _Predict:
     settings: Settings
     journal: Journal
     gateways: Gateways
+    ledger: Ledger
 
-    async def run(self, model: Model, spending: Spending) -> Tally:
-        tally = Tally(model.id, "asked")
+    async def run(self, model: Model, tally: Tally) -> None:
         try:
             asker = _Asker.of(model, self.settings, self.gateways)
-            await self._ask_pending(asker, self._open(model, asker.system_prompt), tally, spending)
+            await self._ask_pending(asker, self._open(asker), tally)
         except (SettingsError, RunError, JournalError) as error:
             tally.stop(str(error), failed=True)
         if tally.planned or tally.failed:
             log.log(logging.WARNING if tally.failed else logging.INFO, tally.line())
-        return tally
 
-    async def _ask_pending(
-        self, asker: "_Asker", opened: OpenRun, tally: Tally, spending: Spending
-    ) -> None:
+    async def _ask_pending(self, asker: "_Asker", opened: OpenRun, tally: Tally) -> None:
         items, run_id = self._items(opened), opened.run.run_id
         opened = self._carry_over(asker, opened, items)
-        _announce(opened, asker.model)
         tally.planned = len(opened.pending)
+        tally.estimated_usd = asker.estimate(opened.pending, items)
+        tally.warnings.extend(asker.warnings(self.settings))
+        _announce(opened, asker.model, tally)
+        shift = Shift(
+            tally,
+            self.ledger.account(run_id, asker.model.id),
+            num_workers=self.settings.concurrency.num_workers,
+            stop_after_failures=self.settings.requests.stop_after_failures,
+        )
         async with self.journal.writer(PREDICTIONS, asker.model.id, run_id) as writer:
 
             async def do(key: ItemKey) -> None:
-                prediction = await asker.predict(items[key], run_id)
-                await land(prediction, writer, tally, spending)
+                await shift.land(await asker.predict(items[key], run_id, shift), writer)
 
-            await work_through(
-                opened.pending,
-                do,
-                num_workers=self.settings.concurrency.num_workers,
-                tally=tally,
-                spending=spending,
-            )
+            await shift.work_through(opened.pending, do)
+        await compact(self.journal, PREDICTIONS, asker.model.id, run_id)
 
-    def _open(self, model: Model, system_prompt: str) -> OpenRun:
+    def _open(self, asker: "_Asker") -> OpenRun:
         wanted = new_run(
             self.launch.run_id,
-            model,
+            asker.model,
             self.benchmark,
             self.settings.plan,
             experiment_name=self.settings.experiment,
-            experiment=self.settings.experiments[self.settings.experiment],
-            system_prompt_hash=fingerprint(system_prompt),
+            experiment=asker.experiment,
+            system_prompt_hash=fingerprint(asker.system_prompt),
         )
         return open_run(
             self.journal,
@@ -142,8 +151,7 @@ class _Asker:
     """Turns an item into a prediction by asking one model."""
 
     model: Model
-    provider: ChatProvider
-    policy: RetryPolicy
+    asking: Asking
     experiment: Experiment
     system_prompt: str
 
@@ -152,30 +160,55 @@ class _Asker:
         experiment = settings.experiments[settings.experiment]
         return cls(
             model=model,
-            provider=gateways.provider(model),
-            policy=retry_policy(settings),
-            experiment=experiment,
+            asking=how_to_ask(model, settings, gateways, settings.concurrency.num_workers),
+            experiment=experiment.with_override(settings.override(model)),
             system_prompt=read_prompt(settings, experiment.system_prompt),
         )
 
     def request_hash(self, item: Item) -> str:
         """Equal for requests that ask for the same in the same way."""
-        return _hash(self._request(item))
+        return _hash(self._request(item), self.model)
 
-    async def predict(self, item: Item, run_id: str) -> Prediction:
+    def estimate(self, pending: Sequence[ItemKey], items: Mapping[ItemKey, Item]) -> float:
+        """What asking all of them will cost, judged by a few."""
+        few = pending[:: len(pending) // ITEMS_TO_ESTIMATE_BY + 1]
+        try:
+            guesses = [self.asking.forecast.guess(self._request(items[key])) for key in few]
+        except Exception:  # an item that can not be asked must not cost the others
+            log.exception("%s: what it will cost could not be estimated.", self.model.id)
+            return 0.0
+        return sum(guess.cost_usd for guess in guesses) / max(len(few), 1) * len(pending)
+
+    def warnings(self, settings: Settings) -> Iterator[str]:
+        """What the numbers of this run will not show by themselves."""
+        model, budget = self.model, settings.budget
+        unpriced = model.prices.prompt is None or model.prices.completion is None
+        if unpriced and any(limit is not None for limit in budget.model_dump().values()):
+            yield (
+                f"{model.id}: no price is known, so the budget holds only if the gateway reports "
+                "what each answer cost; overrides can set prices."
+            )
+        if model.provider is None and settings.gateway(model.gateway).routes:
+            yield (
+                f"{model.id} is not pinned to a provider, so its answers may come from several; "
+                "the column served_by tells from which."
+            )
+
+    async def predict(self, item: Item, run_id: str, shift: Shift) -> Prediction:
         request = self._request(item)
-        asked = await ask(self.provider, request, self.policy)
-        about = {
-            "prediction_id": uuid4().hex,
-            "run_id": run_id,
-            "model": self.model.id,
-            "suite": item.suite,
-            "item_id": item.id,
-            "attempts": asked.attempts,
-            "request_hash": _hash(request),
-            "finished_at": now(),
-        }
-        return Prediction.model_validate(about | _result(asked, self.model))
+        asked = await self.asking.ask(request, shift)
+        return Prediction(
+            prediction_id=uuid4().hex,
+            run_id=run_id,
+            model=self.model.id,
+            suite=item.suite,
+            item_id=item.id,
+            attempts=asked.attempts,
+            request_hash=_hash(request, self.model),
+            finished_at=now(),
+            usage=asked.usage,
+            **_result(asked, self.model),
+        )
 
     def _request(self, item: Item) -> ChatRequest:
         return ChatRequest(
@@ -188,43 +221,55 @@ class _Asker:
         )
 
 
-def _hash(request: ChatRequest) -> str:
-    return fingerprint(request.model_dump(mode="json"))
+def _hash(request: ChatRequest, model: Model) -> str:
+    fields = request.fields()
+    if model.dialect != "chat_completions":
+        fields["dialect"] = model.dialect
+    return fingerprint(fields)
 
 
-def retry_policy(settings: Settings) -> RetryPolicy:
-    """How often and how patiently a single request is repeated."""
+def how_to_ask(model: Model, settings: Settings, gateways: Gateways, most: int) -> Asking:
+    """Through whom a model is asked, how patiently, how fast and at what price."""
     requests = settings.requests
-    return RetryPolicy(requests.attempts, requests.first_wait_s, requests.longest_wait_s)
+    policy = RetryPolicy(
+        requests.attempts, requests.first_wait_s, requests.longest_wait_s, requests.total_s
+    )
+    return Asking(
+        gateways.provider(model), policy, gateways.pace(model, most), Forecast(model.prices)
+    )
 
 
-def _result(asked: Asked, model: Model) -> dict[str, object]:
-    reply, usage = asked.reply, priced(asked.usage, model.prices)
+def _result(asked: Asked, model: Model) -> dict[str, Any]:
+    reply = asked.reply
     if reply is None:
         error = asked.error
-        outcome = error.outcome if error else Outcome.EMPTY
-        return {"outcome": outcome, "error": str(error), "usage": usage}
+        return {"outcome": error.outcome if error else Outcome.EMPTY, "error": str(error)}
+    first = reply.first_token_s
     return {
         "outcome": reply.outcome,
         "answer": reply.text or reply.refusal,
         "reasoning": reply.reasoning,
         "finish_reason": reply.finish_reason,
-        "usage": usage,
         "latency_s": reply.latency_s,
-        "first_token_s": reply.first_token_s,
+        "first_token_s": first,
+        "generation_s": None if first is None else reply.latency_s - first,
         "generation_id": reply.generation_id,
         "served_by": reply.served_by or model.provider,
         "model_reported": reply.model_reported,
+        "system_fingerprint": reply.system_fingerprint,
     }
 
 
-def _announce(opened: OpenRun, model: Model) -> None:
+def _announce(opened: OpenRun, model: Model, tally: Tally) -> None:
     log.info(
-        "%s%s: run %s has %d of %d items, %d to ask",
+        "%s%s: run %s has %d of %d items, %d to ask, about %.2f USD",
         model.id,
         " (simulated)" if model.simulated else "",
         opened.run.run_id[:8],
         opened.done,
         len(opened.run.plan),
         len(opened.pending),
+        tally.estimated_usd,
     )
+    for warning in tally.warnings:
+        log.warning(warning)

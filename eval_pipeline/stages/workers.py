@@ -1,32 +1,24 @@
-"""A fixed number of workers over what is pending, counting what came of it and what it cost."""
+"""Workers over what is pending for one model, counting what came of it and what it cost."""
 
 import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from eval_pipeline.journal import JournalError, JournalWriter
-from eval_pipeline.records import Judgement, Outcome, Prediction, Prices, Usage
+from eval_pipeline.journal import Journal, JournalError, JournalWriter, Stream
+from eval_pipeline.money import Account
+from eval_pipeline.providers.pace import Halt, Halted
+from eval_pipeline.records import Judgement, Outcome, Prediction, Usage
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 L = TypeVar("L", Prediction, Judgement)
 PROGRESS_EVERY_S = 10.0
-
-
-@dataclass
-class Spending:
-    """Money spent in one launch, over all models, against its limit."""
-
-    limit_usd: float | None
-    spent_usd: float = 0.0
-
-    @property
-    def reached(self) -> bool:
-        return self.limit_usd is not None and self.spent_usd >= self.limit_usd
+MOST_WAITING = 10
+"""How many times as many items as workers may wait to be asked again."""
 
 
 @dataclass
@@ -36,6 +28,7 @@ class Tally:
     model: str
     verb: str
     planned: int = 0
+    estimated_usd: float = 0.0
     outcomes: Counter[Outcome] = field(default_factory=Counter)
     input_tokens: int = 0
     output_tokens: int = 0
@@ -43,6 +36,9 @@ class Tally:
     trouble: str | None = None
     stopped: str | None = None
     failed: bool = False
+    budget_reached: bool = False
+    warnings: list[str] = field(default_factory=list)
+    started: float = field(default_factory=time.monotonic)
 
     @property
     def asked(self) -> int:
@@ -61,98 +57,139 @@ class Tally:
         said = self.stopped or (self.trouble and f"for example {self.trouble}")
         return f"{done}, {self.cost_usd:.4f} USD" + (f"; {said}" if said else "")
 
+    def progress(self) -> dict[str, str | int | float]:
+        """Where it stands, for logs and for the UI."""
+        rate = self.asked / max(time.monotonic() - self.started, 1e-3)
+        left = (self.planned - self.asked) / rate if rate else float("inf")
+        return {
+            "model": self.model,
+            "done": self.asked,
+            "planned": self.planned,
+            "per_s": round(rate, 1),
+            "eta_s": round(left) if left != float("inf") else -1,
+            "cost_usd": round(self.cost_usd, 4),
+            **{str(outcome): count for outcome, count in self.outcomes.most_common()},
+        }
+
     def stop(self, reason: str, *, failed: bool) -> None:
         """No further request is made; the first reason is the one that is told."""
         self.stopped = self.stopped or reason
         self.failed = self.failed or failed
 
 
-async def work_through(
-    pending: Iterable[T],
-    do: Callable[[T], Awaitable[None]],
-    *,
-    num_workers: int,
-    tally: Tally,
-    spending: Spending,
-) -> None:
-    """Workers pull from one iterator, so memory does not grow with what is pending."""
-    queue = iter(pending)
-    progress = _Progress(tally, time.monotonic())
-
-    async def worker() -> None:
-        for one in queue:
-            if _must_stop(tally, spending):
-                return
-            await _attempt(do, one, tally)
-            progress.tell()
-
+async def compact(journal: Journal, stream: Stream[L], model: str, run_id: str) -> None:
+    """Makes the files of finished work small; where that fails, they are as good as before."""
     try:
-        async with asyncio.TaskGroup() as group:
-            for _ in range(num_workers):
-                group.create_task(worker())
-    except* JournalError as errors:
-        tally.stop(str(errors.exceptions[0]), failed=True)
+        await asyncio.to_thread(journal.compact, stream, model, run_id)
+    except JournalError as error:
+        log.warning("The journal was not compacted: %s", error)
 
 
-def _must_stop(tally: Tally, spending: Spending) -> bool:
-    if spending.reached:
-        tally.stop(f"The budget of {spending.limit_usd:g} USD is spent.", failed=False)
-    return tally.stopped is not None
+class Shift:
+    """The workers on one model's items: as many as may ask at once, and more while some wait."""
 
+    def __init__(
+        self, tally: Tally, account: Account, *, num_workers: int, stop_after_failures: int
+    ) -> None:
+        self.tally = tally
+        self.account = account
+        self.halt = Halt()
+        self._num_workers = num_workers
+        self._stop_after_failures = stop_after_failures
+        self._failures_in_a_row = 0
+        self._answered_before = False
+        self._hire: Callable[[], None] = lambda: None
+        self._hired = self._waiting = 0
+        self._told = time.monotonic()
 
-async def _attempt(do: Callable[[T], Awaitable[None]], one: T, tally: Tally) -> None:
-    """Our own fault with one item must not cost the others; it stays pending."""
-    try:
-        await do(one)
-    except JournalError:
-        raise
-    except Exception:
-        log.exception("%s: an item could not be %s.", tally.model, tally.verb)
-        tally.count(Outcome.INTERNAL_ERROR, Usage())
+    def stop(self, reason: str, *, failed: bool) -> None:
+        """Nothing new is asked and nothing waited for; what is on its way still lands."""
+        self.tally.stop(reason, failed=failed)
+        self.halt()
 
+    def stop_for_budget(self, reason: str) -> None:
+        """As above, and it is told apart from trouble."""
+        self.tally.budget_reached = True
+        self.stop(reason, failed=False)
 
-async def land(record: L, writer: JournalWriter[L], tally: Tally, spending: Spending) -> None:
-    """On disk first; only then it counts."""
-    await writer.append(record)
-    tally.count(record.outcome, record.usage)
-    spending.spent_usd += record.usage.cost_usd or 0.0
-    if record.outcome is not Outcome.OK:
-        tally.trouble = record.trouble
-    answered = any(outcome.is_result for outcome in tally.outcomes)
-    if record.outcome.is_hopeless(answered_before=answered):
-        tally.stop(record.trouble, failed=True)
+    async def work_through(self, pending: Iterable[T], do: Callable[[T], Awaitable[None]]) -> None:
+        """Workers pull from one iterator, so memory does not grow with what is pending."""
+        queue = iter(pending)
+        self.tally.started = time.monotonic()
+        try:
+            async with asyncio.TaskGroup() as group:
 
+                def hire() -> None:
+                    self._hired += 1
+                    group.create_task(self._work(queue, do))
 
-class _Progress:
-    """One log line every few seconds, not one per request."""
+                self._hire = hire
+                for _ in range(min(self._num_workers, self.tally.planned)):
+                    hire()
+        except* JournalError as errors:
+            self.stop(str(errors.exceptions[0]), failed=True)
 
-    def __init__(self, tally: Tally, started: float) -> None:
-        self._tally = tally
-        self._started = started
-        self._told = started
+    async def rest(self, seconds: float) -> None:
+        """Waits until an item may be asked again; somebody else takes the place meanwhile."""
+        self._waiting += 1
+        if self._hired < MOST_WAITING * self._num_workers:
+            self._hire()
+        try:
+            await self.halt.sleep(seconds)
+        finally:
+            self._waiting -= 1
 
-    def tell(self) -> None:
-        moment = time.monotonic()
-        if moment - self._told < PROGRESS_EVERY_S:
+    async def land(self, record: L, writer: JournalWriter[L]) -> None:
+        """Hands it to the journal and goes on; it counts once it is on disk."""
+        self._heed(record)
+
+        def landed() -> None:
+            self.tally.count(record.outcome, record.usage)
+            self._tell()
+
+        await writer.post(record, landed)
+
+    async def _work(self, queue: Iterator[T], do: Callable[[T], Awaitable[None]]) -> None:
+        try:
+            for one in queue:
+                if self.halt.halted:
+                    return
+                await self._attempt(do, one)
+                if self._hired - self._waiting > self._num_workers:
+                    return  # those who waited are back
+        finally:
+            self._hired -= 1
+
+    async def _attempt(self, do: Callable[[T], Awaitable[None]], one: T) -> None:
+        """Our own fault with one item must not cost the others; it stays pending."""
+        try:
+            await do(one)
+        except JournalError:
+            raise
+        except Halted:
             return
-        self._told = moment
-        rate = self._tally.asked / (moment - self._started)
-        left = (self._tally.planned - self._tally.asked) / rate
-        log.info("%s; %.1f/s, about %.0f s left", self._tally.line(), rate, left)
+        except Exception:
+            log.exception("%s: an item could not be %s.", self.tally.model, self.tally.verb)
+            self.tally.count(Outcome.INTERNAL_ERROR, Usage())
 
+    def _heed(self, record: Prediction | Judgement) -> None:
+        """Stops where no other request can do better."""
+        if record.outcome is not Outcome.OK:
+            self.tally.trouble = record.trouble
+        if record.outcome.is_hopeless(answered_before=self._answered_before):
+            self.stop(record.trouble, failed=True)
+        if record.outcome.is_result:
+            self._answered_before, self._failures_in_a_row = True, 0
+            return
+        self._failures_in_a_row += 1
+        if self._failures_in_a_row >= self._stop_after_failures:
+            failures = f"{self._failures_in_a_row} items in a row had no answer"
+            self.stop(f"{failures}; the last: {record.trouble}", failed=True)
 
-def priced(usage: Usage, prices: Prices) -> Usage:
-    """Usage with its cost: the gateway's own figure, else an estimate from the catalog's prices."""
-    if usage.cost_usd is not None or prices.prompt is None or prices.completion is None:
-        return usage
-    if usage.input_tokens is None or usage.output_tokens is None:
-        return usage
-    cached = min(usage.cached_tokens or 0, usage.input_tokens)
-    cached_price = prices.prompt if prices.cached is None else prices.cached
-    cost = (
-        (usage.input_tokens - cached) * prices.prompt
-        + cached * cached_price
-        + usage.output_tokens * prices.completion
-        + (prices.request or 0.0)
-    )
-    return usage.model_copy(update={"cost_usd": cost, "cost_estimated": True})
+    def _tell(self) -> None:
+        """One log line every few seconds, not one per request."""
+        moment = time.monotonic()
+        if moment - self._told >= PROGRESS_EVERY_S:
+            self._told = moment
+            facts = self.tally.progress()
+            log.info("progress %s", " ".join(f"{name}={fact}" for name, fact in facts.items()))

@@ -4,6 +4,7 @@ import math
 from datetime import datetime, timedelta
 from email.utils import format_datetime
 from enum import StrEnum
+from functools import cached_property
 from itertools import islice
 from typing import Annotated, Literal, NamedTuple, Self
 
@@ -14,6 +15,7 @@ from eval_pipeline.records import Record
 
 SERVER_ERRORS = (500, 502, 503, 529)
 _CAN_SAY_WHEN = {429, 503, 529}
+_WAYS: tuple[Literal["none", "seconds", "date"], ...] = ("none", "seconds", "date")
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Seconds = Annotated[float, Field(ge=0, le=86_400)]
@@ -31,6 +33,7 @@ class FaultKind(StrEnum):
     HANG = "hang"
     RESET = "reset"
     EMPTY = "empty"
+    CONTEXT_TOO_LONG = "context_too_long"
 
 
 class Fault(NamedTuple):
@@ -53,7 +56,10 @@ class Faults(Record):
     hang: Share = 0
     reset: Share = 0
     empty: Share = 0
-    retry_after: Literal["none", "seconds", "date"] = "none"
+    context_too_long: Share = 0
+    drip_s: Seconds = 0
+    most_at_once: int | None = Field(default=None, ge=1)
+    retry_after: Literal["none", "seconds", "date", "mixed"] = "none"
     retry_after_s: Seconds = 1
     models: tuple[str, ...] = ()
     times: int | None = Field(default=None, ge=0)
@@ -62,7 +68,7 @@ class Faults(Record):
 
     @model_validator(mode="after")
     def _shares_fit(self) -> Self:
-        if (total := sum(self._shares().values())) > 1 + 1e-9:
+        if (total := sum(self._shares.values())) > 1 + 1e-9:
             raise ValueError(f"the shares of all faults must not exceed 1 together, got {total:g}")
         return self
 
@@ -70,12 +76,18 @@ class Faults(Record):
         """What goes wrong when this content is sent for the `attempt`-th time (0, 1, ...)."""
         if (status := self.status.get(model)) is not None:
             return Fault(FaultKind.STATUS, status)
-        if not self._concerns(model):
+        if not self._shares or not self._concerns(model):
             return None
         fault = self._drawn(model, content_hash, attempt)
         if fault is None or self._is_used_up(model, content_hash, attempt):
             return None
         return fault
+
+    def is_too_many(self, model: str, at_once: int) -> bool:
+        """Whether so many requests at once are more than the server takes."""
+        return (
+            self.most_at_once is not None and at_once > self.most_at_once and self._concerns(model)
+        )
 
     def delay_s(self, model: str, content_hash: str, attempt: int) -> float:
         """How long the server waits before it does anything."""
@@ -86,11 +98,20 @@ class Faults(Record):
         luck = draw("latency", str(self.seed), model, content_hash, str(attempt))
         return self.latency_s + self.latency_jitter_s * luck
 
-    def retry_after_header(self, status: int, now: datetime) -> dict[str, str]:
+    def drip(self, model: str) -> float:
+        """How long the server waits between two pieces of a stream."""
+        return self.drip_s if self._concerns(model) else 0
+
+    def retry_after_header(
+        self, status: int, now: datetime, content_hash: str = ""
+    ) -> dict[str, str]:
         """When to come again, in the way the server was told to say it."""
-        if status not in _CAN_SAY_WHEN or self.retry_after == "none":
+        way = self.retry_after
+        if way == "mixed":
+            way = _WAYS[int(draw("retry-after", content_hash) * len(_WAYS))]
+        if status not in _CAN_SAY_WHEN or way == "none":
             return {}
-        if self.retry_after == "seconds":
+        if way == "seconds":
             return {"retry-after": f"{self.retry_after_s:g}"}
         # The header has whole seconds only; rounding down would allow coming too early.
         when = math.ceil((now + timedelta(seconds=self.retry_after_s)).timestamp())
@@ -101,12 +122,14 @@ class Faults(Record):
     def _concerns(self, model: str) -> bool:
         return not self.models or model in self.models
 
+    @cached_property
     def _shares(self) -> dict[FaultKind, float]:
-        return {kind: getattr(self, kind) for kind in FaultKind if kind is not FaultKind.STATUS}
+        kinds = (kind for kind in FaultKind if kind is not FaultKind.STATUS)
+        return {kind: share for kind in kinds if (share := getattr(self, kind))}
 
     def _drawn(self, model: str, content_hash: str, attempt: int) -> Fault | None:
         luck = draw("fault", str(self.seed), model, content_hash, str(attempt))
-        for kind, share in self._shares().items():
+        for kind, share in self._shares.items():
             if luck < share:
                 return Fault(kind, _status(kind, content_hash, attempt))
             luck -= share
@@ -125,6 +148,8 @@ NO_FAULTS = Faults()
 def _status(kind: FaultKind, content_hash: str, attempt: int) -> int | None:
     if kind is FaultKind.RATE_LIMITED:
         return 429
+    if kind is FaultKind.CONTEXT_TOO_LONG:
+        return 400
     if kind is FaultKind.SERVER_ERROR:
         # In turn for one request, and not every request starts with the same.
         first = int(draw("status", content_hash) * len(SERVER_ERRORS))

@@ -1,4 +1,4 @@
-"""The simulated gateway: an HTTP server on loopback that speaks OpenAI's dialect."""
+"""The simulated gateway: an HTTP server on loopback that speaks the dialects of the real ones."""
 
 import asyncio
 import contextlib
@@ -7,15 +7,13 @@ import hmac
 import itertools
 import json
 import socket
-import struct
 import threading
 import time
 from collections import Counter
-from collections.abc import Sequence
-from typing import Self, TypeVar
+from collections.abc import Iterator, Sequence
+from typing import Self
 
 import uvicorn
-from pydantic import BaseModel, ValidationError
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -25,74 +23,39 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from eval_pipeline.providers.demo import minds
 from eval_pipeline.providers.demo.faults import NO_FAULTS, FaultKind, Faults
-from eval_pipeline.providers.demo.wire import ChatBody, Reply, error_body
+from eval_pipeline.providers.demo.messages import MessagesBody, messages_error_body
+from eval_pipeline.providers.demo.responses import ResponsesBody
+from eval_pipeline.providers.demo.sending import hang, parse, reset, sent
+from eval_pipeline.providers.demo.wire import Asked, ChatBody, Spoken, error_body
 from eval_pipeline.records import Item, now
 
-LARGEST_BODY = 32 * 1024 * 1024
 _ABOUT = "The simulated gateway of eval_pipeline: its models are SIMULATED. See GET /v1/models.\n"
-_Parsed = TypeVar("_Parsed", bound=BaseModel)
+_TOO_LONG = "A simulated fault: the prompt is too long for this model's maximum context length."
+_MESSAGES = "/v1/messages"
+_TOO_MANY = 429
+_SHAPES: dict[str, type[ChatBody | ResponsesBody | MessagesBody]] = {
+    "/v1/chat/completions": ChatBody,
+    "/v1/responses": ResponsesBody,
+    _MESSAGES: MessagesBody,
+}
 
 
 class PortTaken(OSError):  # noqa: N818
     """Another program listens where the gateway was told to."""
 
 
-class _Unsupported(HTTPException):
-    def __init__(self, param: str) -> None:
-        super().__init__(400, f"Unsupported value: this model does not take '{param}' as sent.")
-        self.param = param
-
-
-async def _parse(request: Request, shape: type[_Parsed]) -> _Parsed:
-    data, size = bytearray(), 0
-    # Read to the end even if it is too long: a client that is still sending hears no answer.
-    async for part in request.stream():
-        size += len(part)
-        data += part if size <= LARGEST_BODY else b""
-    if size > LARGEST_BODY:
-        raise HTTPException(413, f"The body has {size} bytes; at most {LARGEST_BODY} are taken.")
-    try:
-        return shape.model_validate_json(bytes(data))
-    except ValidationError as error:
-        problem = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(part) for part in problem["loc"]) or "the body"
-        raise HTTPException(400, f"Malformed request, {where}: {problem['msg']}.") from None
-
-
-def _sent(reply: Reply) -> ASGIApp:
-    """The reply as a response; if it is cut, uvicorn closes the connection before the end."""
-    cut = reply.fault is FaultKind.CUT_STREAM
-    if reply.body.stream:
-        pieces = reply.events()
-        headers = [(b"content-type", b"text/event-stream; charset=utf-8")]
-    else:
-        whole = reply.whole()
-        pieces = [whole[: len(whole) // 2] if cut else whole]
-        length = str(len(whole)).encode()
-        headers = [(b"content-type", b"application/json"), (b"content-length", length)]
-
-    async def send_pieces(_scope: Scope, _receive: Receive, send: Send) -> None:
-        await send({"type": "http.response.start", "status": 200, "headers": headers})
-        for piece in pieces:
-            await send({"type": "http.response.body", "body": piece, "more_body": True})
-        if not cut:
-            await send({"type": "http.response.body", "body": b""})
-
-    return send_pieces
-
-
-async def _hang(_scope: Scope, receive: Receive, _send: Send) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
-
-
-async def _reset(scope: Scope, receive: Receive, send: Send) -> None:
-    # ASGI has no word for this; uvicorn's `receive` belongs to what holds the transport.
-    transport: asyncio.Transport = receive.__self__.transport  # type: ignore[attr-defined]
-    connection = transport.get_extra_info("socket")
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    transport.abort()
-    await _hang(scope, receive, send)
+class _Refused(HTTPException):
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        *,
+        param: str | None = None,
+        code: str | None = None,
+        headers: dict[str, str] | None = None,
+    ) -> None:
+        super().__init__(status, message, headers)
+        self.param, self.code = param, code
 
 
 class _Server(uvicorn.Server):
@@ -104,7 +67,7 @@ class _Server(uvicorn.Server):
 
 
 class DemoGateway:
-    """The server, in a thread of its own; `requests` and `seen` count what it was asked."""
+    """The server, in a thread of its own; its counters tell what it was asked, and how."""
 
     def __init__(
         self,
@@ -118,10 +81,13 @@ class DemoGateway:
     ) -> None:
         self.requests: Counter[str] = Counter()
         self.seen: Counter[tuple[str, str]] = Counter()
+        self.at_once: Counter[str] = Counter()
+        self.most_at_once: Counter[str] = Counter()
         self._questions = minds.Questions(items)
         self._host, self._port = host, port
         self._api_key, self._allow_control = api_key, allow_control
-        self._ids = itertools.count(1)
+        self._numbers = itertools.count(1)
+        self._other_routes = self._routes()
         self._server: _Server | None = None
         self._thread: threading.Thread | None = None
         self.misbehave(faults)
@@ -138,7 +104,8 @@ class DemoGateway:
         """Returns when the port answers."""
         listener = self._listen()
         config = uvicorn.Config(
-            self._app(),
+            self._app,
+            interface="asgi3",  # uvicorn does not see it in a bound method
             log_config=None,
             log_level="critical",
             access_log=False,
@@ -187,12 +154,23 @@ class DemoGateway:
         self._port = listener.getsockname()[1]
         return listener
 
-    def _app(self) -> Starlette:
+    async def _app(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Questions take the short way: routing them cost more than answering."""
+        shape = _SHAPES.get(scope["path"]) if scope["method"] == "POST" else None
+        if shape is None:
+            await self._other_routes(scope, receive, send)
+            return
+        try:
+            respond = await self._respond(await parse(receive, shape), scope)
+        except HTTPException as error:
+            respond = self._refusal(scope, error)
+        await respond(scope, receive, send)
+
+    def _routes(self) -> Starlette:
         routes = [
             Route("/", self._about),
             Route("/v1/health", self._health),
             Route("/v1/models", self._models),
-            Route("/v1/chat/completions", self._chat, methods=["POST"]),
             Route("/v1/faults", self._control, methods=["POST"]),
         ]
         return Starlette(routes=routes, exception_handlers={HTTPException: self._refuse})
@@ -204,32 +182,47 @@ class DemoGateway:
         return JSONResponse({"status": "ok"})
 
     async def _models(self, request: Request) -> Response:
-        self._authorise(request)
+        self._authorise(request.scope)
         entries = [mind.listed() for mind in minds.MINDS.values()]
         return JSONResponse({"object": "list", "data": entries})
 
     async def _control(self, request: Request) -> Response:
-        self._authorise(request)
+        self._authorise(request.scope)
         if not self._allow_control:
             raise HTTPException(403, "This gateway was started without allow_control=True.")
-        self.misbehave(await _parse(request, Faults))
+        self.misbehave(await parse(request.receive, Faults))
         return JSONResponse(self._faults.model_dump(mode="json"))
 
-    async def _chat(self, request: Request) -> ASGIApp:
-        body = await _parse(request, ChatBody)
+    async def _respond(self, asked: Asked, scope: Scope) -> ASGIApp:
+        body = asked.chat
         mind = minds.MINDS.get(body.model)
         item = self._questions.find(body.asked) if mind and not mind.judges else None
         self.requests[body.model] += 1
         self.seen[body.model, minds.question_hash(item.question if item else body.asked)] += 1
-        self._authorise(request)
-        fault = await self._fault(body)
+        self._authorise(scope)
+        with self._counted(body):
+            fault = await self._fault(body)
         if fault is FaultKind.HANG:
-            return _hang
+            return hang
         if fault is FaultKind.RESET:
-            return _reset
-        text = self._text(_checked(body, mind), body, item, _key(request))
-        reply_id = f"chatcmpl-{body.content_hash}-{next(self._ids)}"
-        return _sent(Reply(body, reply_id, int(time.time()), text, fault))
+            return reset
+        text = self._text(_checked(body, mind), body, item, scope)
+        spoken = Spoken(next(self._numbers), int(time.time()), text, fault)
+        return sent(asked.reply(spoken), self._faults.drip(body.model))
+
+    @contextlib.contextmanager
+    def _counted(self, body: ChatBody) -> Iterator[None]:
+        """One of those that are being answered at the moment, unless they are too many."""
+        faults, model = self._faults, body.model
+        self.at_once[model] += 1
+        try:
+            if faults.is_too_many(model, self.at_once[model]):
+                headers = faults.retry_after_header(_TOO_MANY, now(), body.content_hash)
+                raise _Refused(_TOO_MANY, "Too many requests at once.", headers=headers)
+            self.most_at_once[model] = max(self.most_at_once[model], self.at_once[model])
+            yield
+        finally:
+            self.at_once[model] -= 1
 
     async def _fault(self, body: ChatBody) -> FaultKind | None:
         """Waits as long as the server is slow and raises what is an HTTP error."""
@@ -239,45 +232,65 @@ class DemoGateway:
         if delay := faults.delay_s(body.model, content, attempt):
             await asyncio.sleep(delay)
         fault = faults.decide(body.model, content, attempt)
+        if fault and fault.kind is FaultKind.CONTEXT_TOO_LONG:
+            raise _Refused(400, _TOO_LONG, code="context_length_exceeded")
         if fault and fault.status:
-            headers = faults.retry_after_header(fault.status, now())
-            raise HTTPException(fault.status, "A simulated fault.", headers)
+            headers = faults.retry_after_header(fault.status, now(), content)
+            raise _Refused(fault.status, "A simulated fault.", headers=headers)
         return fault.kind if fault else None
 
-    def _text(self, mind: minds.Mind, body: ChatBody, item: Item | None, key: str) -> str:
+    def _text(self, mind: minds.Mind, body: ChatBody, item: Item | None, scope: Scope) -> str:
         others = self._questions.answers
         text = minds.judge_reply(body.asked) if mind.judges else minds.answer(mind, item, others)
         if not self._faults.echo_key:
             return text
         for mark in (minds.REPLY_MARK, minds.JUDGE_MARK):
-            text = text.replace(mark, f"{mark} your key is {json.dumps(key)[1:-1]};", 1)
+            text = text.replace(mark, f"{mark} your key is {json.dumps(_key(scope))[1:-1]};", 1)
         return text
 
-    def _authorise(self, request: Request) -> None:
-        if self._api_key is None:
-            return
-        if not hmac.compare_digest(_key(request).encode(), self._api_key.encode()):
+    def _authorise(self, scope: Scope) -> None:
+        if self._api_key is not None and not hmac.compare_digest(
+            _key(scope).encode(), self._api_key.encode()
+        ):
             raise HTTPException(401, "Incorrect API key provided.")
+        if scope["path"] == _MESSAGES and not _header(scope, b"anthropic-version"):
+            raise HTTPException(400, "anthropic-version: this header is required.")
 
     async def _refuse(self, request: Request, error: Exception) -> Response:
         if not isinstance(error, HTTPException):
             raise error
-        message = error.detail
+        return self._refusal(request.scope, error)
+
+    def _refusal(self, scope: Scope, error: HTTPException) -> Response:
+        status, message = error.status_code, error.detail
         if self._faults.echo_key:
-            message += f" Your key is {_key(request)}."
-        body = error_body(error.status_code, message, getattr(error, "param", None))
-        return JSONResponse(body, error.status_code, error.headers)
+            message += f" Your key is {_key(scope)}."
+        if scope["path"] == _MESSAGES:
+            body = messages_error_body(status, message)
+        elif isinstance(error, _Refused):
+            body = error_body(status, message, error.param, error.code)
+        else:
+            body = error_body(status, message)
+        return JSONResponse(body, status, error.headers)
 
 
-def _key(request: Request) -> str:
-    return request.headers.get("authorization", "").removeprefix("Bearer ")
+def _key(scope: Scope) -> str:
+    if scope["path"] == _MESSAGES and (key := _header(scope, b"x-api-key")):
+        return key
+    return _header(scope, b"authorization").removeprefix("Bearer ")
+
+
+def _header(scope: Scope, name: bytes) -> str:
+    found = (value for other, value in scope["headers"] if other == name)
+    return next(found, b"").decode("latin-1")
 
 
 def _checked(body: ChatBody, mind: minds.Mind | None) -> minds.Mind:
     if mind is None:
         raise HTTPException(404, f"The model '{body.model}' does not exist; see GET /v1/models.")
     if param := body.unsupported(mind):
-        raise _Unsupported(param)
+        message = f"Unsupported value: this model does not take '{param}' as sent."
+        raise _Refused(400, message, param=param)
     return mind
 
 

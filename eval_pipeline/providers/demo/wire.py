@@ -1,10 +1,14 @@
-"""The OpenAI chat dialect as the simulated gateway speaks it: requests, replies and errors."""
+"""Chat completions as the simulated gateway speaks them, and what all its dialects share."""
 
 import hashlib
 import json
 import re
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from json.encoder import encode_basestring_ascii
+from typing import Protocol, Self
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
@@ -18,22 +22,28 @@ ERROR_CODES = {
     413: "request_too_large",
     429: "rate_limit_exceeded",
 }
+FINGERPRINT = "fp_simulated"
+SERVED_BY = "Simulated"
 _TOKENS_PER_IMAGE = 85
 _FEW_WORDS = re.compile(r"\s*(?:\S+\s*){1,4}|\s+")
 
 
-def error_body(status: int, message: str, param: str | None = None) -> dict[str, JsonValue]:
+def error_body(
+    status: int, message: str, param: str | None = None, code: str | None = None
+) -> dict[str, JsonValue]:
     """An error in OpenAI's shape."""
     general = "server_error" if status >= 500 else "invalid_request_error"  # noqa: PLR2004
-    code = ERROR_CODES.get(status, general) if param is None else "unsupported_value"
+    code = code or (ERROR_CODES.get(status, general) if param is None else "unsupported_value")
     return {"error": {"message": message, "type": general, "param": param, "code": code}}
 
 
-class _Shape(BaseModel):
+class Shape(BaseModel):
+    """What a client sends; what makes no difference here is passed over."""
+
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
-class Part(_Shape):
+class Part(Shape):
     """A part of a message: text or image."""
 
     type: str
@@ -41,7 +51,7 @@ class Part(_Shape):
     image_url: JsonValue = None
 
 
-class Message(_Shape):
+class Message(Shape):
     """What one side said."""
 
     role: str
@@ -59,7 +69,30 @@ class Message(_Shape):
         return sum(part.type == "image_url" for part in parts)
 
 
-class ChatBody(_Shape):
+@dataclass(frozen=True)
+class Spoken:
+    """What a mind says to a request: all of its text, and what is to go wrong with it."""
+
+    number: int
+    created: int
+    text: str
+    fault: FaultKind | None = None
+
+
+class Asked(Protocol):
+    """A request in any dialect."""
+
+    @property
+    def chat(self) -> "ChatBody":
+        """The same request as chat completions would have it."""
+        ...
+
+    def reply(self, spoken: Spoken) -> "Reply":
+        """What was said, as this dialect writes it."""
+        ...
+
+
+class ChatBody(Shape):
     """The part of a chat request that makes a difference here."""
 
     model: str
@@ -71,12 +104,23 @@ class ChatBody(_Shape):
     max_completion_tokens: int | None = Field(default=None, ge=1)
 
     @property
+    def chat(self) -> Self:
+        return self
+
+    def reply(self, spoken: Spoken) -> "Reply":
+        return ChatReply(self, spoken)
+
+    @property
     def asked(self) -> str:
         return next((said.text for said in reversed(self.messages) if said.role == "user"), "")
 
     @property
     def images(self) -> int:
         return sum(said.images for said in self.messages)
+
+    @property
+    def prompt_tokens(self) -> int:
+        return sum(tokens(said.text) for said in self.messages) + _TOKENS_PER_IMAGE * self.images
 
     @cached_property
     def content_hash(self) -> str:
@@ -93,65 +137,126 @@ class ChatBody(_Shape):
 
 
 @dataclass(frozen=True)
-class Reply:
+class Reply(ABC):
     """What a model says, whole and as a stream, both spoiled if the fault is in the text."""
 
     body: ChatBody
-    id: str
-    created: int
-    full_text: str
-    fault: FaultKind | None
+    spoken: Spoken
 
     def whole(self) -> bytes:
         """The body of a reply that is not streamed."""
-        text, finish_reason = self._said()
-        message: JsonValue = {"role": "assistant", "content": text}
-        choice: JsonValue = {"index": 0, "message": message, "finish_reason": finish_reason}
-        reply = self._object("chat.completion", choices=[choice], usage=self._usage(text))
-        return reply[: len(reply) // 2] if self.fault is FaultKind.INVALID_JSON else reply
+        reply = self.written()
+        return reply[: len(reply) // 2] if self._has(FaultKind.INVALID_JSON) else reply
 
     def events(self) -> list[bytes]:
         """The events of a stream, up to where it is cut."""
-        text, finish_reason = self._said()
-        deltas: list[JsonValue] = [{"role": "assistant", "content": ""}]
-        deltas += [{"content": words} for words in _FEW_WORDS.findall(text)]
-        events = [self._event(delta, None) for delta in deltas]
-        if self.fault is FaultKind.CUT_STREAM:
+        events = self.said_events()
+        if self._has(FaultKind.CUT_STREAM):
             return events[: len(events) // 2 + 1]
-        if self.fault is FaultKind.INVALID_JSON:
+        if self._has(FaultKind.INVALID_JSON):
             events[-1] = events[-1][: len(events[-1]) // 2] + b"\n\n"
-        events.append(self._event({}, finish_reason))
+        return events + self.end_events()
+
+    @abstractmethod
+    def written(self) -> bytes:
+        """All of the reply as one object."""
+
+    @abstractmethod
+    def said_events(self) -> list[bytes]:
+        """The events from the first to the last words."""
+
+    @abstractmethod
+    def end_events(self) -> list[bytes]:
+        """The events that say that it is over."""
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the connection is to be closed before the end."""
+        return self._has(FaultKind.CUT_STREAM)
+
+    @cached_property
+    def text(self) -> str:
+        return self._meant[: self._most * 4]
+
+    @property
+    def is_truncated(self) -> bool:
+        return tokens(self._meant) > self._most
+
+    @property
+    def words(self) -> list[str]:
+        """The text in pieces of a few words."""
+        return _FEW_WORDS.findall(self.text)
+
+    @property
+    def id(self) -> str:
+        return f"{self.body.content_hash}-{self.spoken.number}"
+
+    @cached_property
+    def _meant(self) -> str:
+        return "" if self._has(FaultKind.EMPTY) else self.spoken.text
+
+    @cached_property
+    def _most(self) -> int:
+        limits = (self.body.max_tokens, self.body.max_completion_tokens)
+        return min((limit for limit in limits if limit), default=tokens(self._meant))
+
+    def _has(self, fault: FaultKind) -> bool:
+        return self.spoken.fault is fault
+
+
+def named_event(data: Mapping[str, JsonValue]) -> bytes:
+    """An event that has its type as a name, too."""
+    return f"event: {data['type']}\ndata: {json.dumps(data)}\n\n".encode()
+
+
+class ChatReply(Reply):
+    """A reply as chat completions have it."""
+
+    def written(self) -> bytes:
+        message: JsonValue = {"role": "assistant", "content": self.text}
+        choice: JsonValue = {"index": 0, "message": message, "finish_reason": self._reason}
+        about = f'{self._head}, "object": "chat.completion", '
+        return (about + json.dumps({"choices": [choice], "usage": self._usage()})[1:]).encode()
+
+    def said_events(self) -> list[bytes]:
+        # Joined as text: writing the same parts as JSON for every event was most of the cost.
+        start = f'data: {self._chunk}"choices": [{{"index": 0, "delta": {{"content": '
+        end = '}, "finish_reason": null}]}\n\n'
+        first = start.replace('{"content"', '{"role": "assistant", "content"')
+        pieces = [encode_basestring_ascii(words) for words in self.words]
+        return [f'{first}""{end}'.encode(), *(f"{start}{piece}{end}".encode() for piece in pieces)]
+
+    def end_events(self) -> list[bytes]:
+        choice = f'{{"index": 0, "delta": {{}}, "finish_reason": "{self._reason}"}}'
+        events = [f'data: {self._chunk}"choices": [{choice}]}}\n\n'.encode()]
         if (self.body.stream_options or {}).get("include_usage"):
-            usage = self._object("chat.completion.chunk", choices=[], usage=self._usage(text))
-            events.append(b"data: " + usage + b"\n\n")
+            usage = json.dumps(self._usage())
+            events.append(f'data: {self._chunk}"choices": [], "usage": {usage}}}\n\n'.encode())
         return [*events, b"data: [DONE]\n\n"]
 
-    def _said(self) -> tuple[str, str]:
-        text = "" if self.fault is FaultKind.EMPTY else self.full_text
-        limits = (self.body.max_tokens, self.body.max_completion_tokens)
-        most = min((limit for limit in limits if limit), default=tokens(text))
-        return text[: most * 4], "stop" if tokens(text) <= most else "length"
-
-    def _usage(self, text: str) -> JsonValue:
-        prompt = sum(tokens(said.text) for said in self.body.messages)
-        prompt += _TOKENS_PER_IMAGE * self.body.images
+    def _usage(self) -> JsonValue:
+        prompt, completion = self.body.prompt_tokens, tokens(self.text)
         return {
             "prompt_tokens": prompt,
-            "completion_tokens": tokens(text),
-            "total_tokens": prompt + tokens(text),
+            "completion_tokens": completion,
+            "total_tokens": prompt + completion,
             "prompt_tokens_details": {"cached_tokens": 0},
             "completion_tokens_details": {"reasoning_tokens": 0},
         }
 
-    def _event(self, delta: JsonValue, finish_reason: str | None) -> bytes:
-        choice: JsonValue = {"index": 0, "delta": delta, "finish_reason": finish_reason}
-        return b"data: " + self._object("chat.completion.chunk", choices=[choice]) + b"\n\n"
+    @property
+    def _reason(self) -> str:
+        return "length" if self.is_truncated else "stop"
 
     @cached_property
-    def _head(self) -> str:
-        head = {"id": self.id, "created": self.created, "model": self.body.model}
-        return json.dumps(head | {"system_fingerprint": "simulated"}).removesuffix("}")
+    def _chunk(self) -> str:
+        return f'{self._head}, "object": "chat.completion.chunk", '
 
-    def _object(self, kind: str, **fields: JsonValue) -> bytes:
-        # Joined as text: writing the same head for every event was most of a stream's cost.
-        return f'{self._head}, "object": "{kind}", {json.dumps(fields)[1:]}'.encode()
+    @property
+    def _head(self) -> str:
+        """An object that is still open."""
+        model = encode_basestring_ascii(self.body.model)
+        return (
+            f'{{"id": "chatcmpl-{self.id}", "created": {self.spoken.created}, "model": {model}, '
+            f'"provider": "{SERVED_BY}", "system_fingerprint": "{FINGERPRINT}"'
+        )

@@ -12,7 +12,7 @@ select
     rationale,
     raw_subject
 from read_json($files, format = 'newline_delimited', ignore_errors = true, hive_partitioning = false, filename = true,
-    maximum_object_size = 134217728, columns = {
+    maximum_object_size = $longest, columns = {
         suite: 'varchar',
         id: 'varchar',
         question: 'varchar',

@@ -2,7 +2,7 @@
 create temp table run_records as
 select *
 from read_json($files, format = 'newline_delimited', ignore_errors = true, hive_partitioning = false,
-    maximum_object_size = 134217728, columns = {
+    maximum_object_size = $longest, columns = {
         run_id: 'varchar',
         model: 'varchar',
         experiment: 'varchar',

@@ -7,8 +7,8 @@ with sightings as (
             id varchar, gateway varchar, request_name varchar, vendor varchar, name varchar,
             provider varchar, display_name varchar, input_modalities varchar[],
             context_length bigint, max_output_tokens bigint,
-            prices struct(prompt double, completion double, cached double, request double),
-            system_role boolean, temperature boolean, json_schema boolean, streaming boolean,
+            prices struct(prompt double, completion double, cached double, reasoning double, request double),
+            system_role boolean, temperature boolean, json_schema boolean, streaming boolean, dialect varchar,
             created_at timestamp, simulated boolean)',
         selected: 'boolean',
         seen_at: 'timestamp'
@@ -40,6 +40,8 @@ select
     seen_at = max(seen_at) over (partition by gateway),
     created_at,
     min(seen_at) over (partition by id),
-    seen_at
+    seen_at,
+    coalesce(dialect, 'chat_completions'),
+    prices.reasoning
 from sightings
 qualify row_number() over (partition by id order by seen_at desc) = 1

@@ -1,22 +1,24 @@
 """Append-only JSON lines of finished work: the truth, from which the warehouse is built."""
 
 import asyncio
-import errno
 import logging
 import os
 import secrets
 from collections.abc import AsyncIterator, Iterable, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from platform import node
-from types import TracebackType
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, TypeVar
 from urllib.parse import quote, unquote
 
 from filelock import FileLock, Timeout
-from pydantic import ValidationError
 
+from eval_pipeline.journal.compaction import compact, remove_superseded
+from eval_pipeline.journal.disk import GoneError, JournalError, explained, sync
+from eval_pipeline.journal.lines import JSONL, as_line, files_below, read_file, source
+from eval_pipeline.journal.writer import JournalWriter
 from eval_pipeline.records import (
     BenchmarkVersion,
     ExamQuestion,
@@ -28,15 +30,11 @@ from eval_pipeline.records import (
     now,
 )
 
-FORMAT = 1
+FORMAT = 2
 """Raised when an older version of this code could not read what is written."""
 
 log = logging.getLogger(__name__)
 R = TypeVar("R", bound=Record)
-
-
-class JournalError(Exception):
-    """Finished work can not be kept or read; the message says what to do."""
 
 
 @dataclass(frozen=True)
@@ -59,18 +57,19 @@ STREAMS: tuple[Stream[Any], ...] = (VERSIONS, ITEMS, SIGHTINGS, RUNS, PREDICTION
 
 @dataclass(frozen=True)
 class Journal:
-    """The folder of all journal files, `<stream>/<part>/…/<file>.jsonl`, each of one process."""
+    """The folder of all journal files, `<stream>/<part>/…/<file>`, each written by one process."""
 
     root: Path
 
     def files(self, stream: Stream[Any], *parts: str) -> list[Path]:
         """The stream's files, oldest name first; `parts` narrow it to a model or a run."""
-        return sorted(self._folder(stream, *parts).rglob("*.jsonl"))
+        return files_below(self._folder(stream, *parts))
 
-    def read(self, stream: Stream[R], *parts: str) -> Iterator[R]:
-        """Every whole record; a last line cut off by a crash is dropped."""
+    def read(self, stream: Stream[R], *parts: str, since: datetime | None = None) -> Iterator[R]:
+        """Every whole record; with `since`, without files that have not changed since then."""
         for path in self.files(stream, *parts):
-            yield from _read_file(path, stream.record)
+            if since is None or _changed_at(path) >= since.timestamp():
+                yield from read_file(path, stream.record)
 
     def parts(self, stream: Stream[R]) -> list[str]:
         """The first parts there are: for runs, predictions and verdicts, the models."""
@@ -79,7 +78,7 @@ class Journal:
 
     def read_file(self, stream: Stream[R], *parts: str) -> Iterator[R]:
         """The records of one file that was written as a whole; the last part is its name."""
-        return _read_file(self._file(stream, *parts), stream.record)
+        return read_file(self._file(stream, *parts), stream.record)
 
     def exists(self, stream: Stream[R], *parts: str) -> bool:
         """Whether that file is there."""
@@ -94,20 +93,29 @@ class Journal:
             self._make(folder)
             try:
                 with temporary.open("wb") as file:
-                    file.writelines(map(_line, records))
+                    file.writelines(map(as_line, records))
                     file.flush()
                     os.fsync(file.fileno())
                 temporary.replace(target)
-                _sync_folder(folder)
+                sync(folder)
             finally:
                 temporary.unlink(missing_ok=True)
 
-    def writer(self, stream: Stream[R], *parts: str) -> "JournalWriter[R]":
+    def writer(self, stream: Stream[R], *parts: str) -> JournalWriter[R]:
         """An appender with a file of its own, which no other process ever touches."""
         folder = self._folder(stream, *parts)
         with explained(folder):
             self._make(folder)
-        return JournalWriter(folder / f"{_process_name()}.jsonl")
+        remove_superseded(folder)
+        return JournalWriter(folder / f"{_process_name()}{JSONL}")
+
+    def compact(self, stream: Stream[Any], model: str, run_id: str) -> None:
+        """Makes one file of the run's many; only while this process has claimed the model."""
+        folder = self._folder(stream, model, run_id)
+        if folder.is_dir():
+            with explained(folder):
+                self._make(folder)
+            compact(folder, _process_name(), stream.record)
 
     @asynccontextmanager
     async def claim(self, stream: Stream[R], model: str) -> AsyncIterator[None]:
@@ -128,7 +136,7 @@ class Journal:
     def snapshot(self) -> list[str]:
         """Every file with its size: equal snapshots hold equal records."""
         return [
-            f"{path.relative_to(self.root)} {path.stat().st_size}"
+            f"{path.relative_to(self.root)} {source(path).size}"
             for stream in STREAMS
             for path in self.files(stream)
         ]
@@ -138,21 +146,23 @@ class Journal:
         return self.root.joinpath(stream.name, *map(_safe, parts))
 
     def _file(self, stream: Stream[R], *parts: str) -> Path:
-        return self._folder(stream, *parts[:-1]) / f"{_safe(parts[-1])}.jsonl"
+        return self._folder(stream, *parts[:-1]) / f"{_safe(parts[-1])}{JSONL}"
 
     def _make(self, folder: Path) -> None:
         self._check_format()
         if not folder.is_dir():
             folder.mkdir(parents=True, exist_ok=True)
             for parent in folder.parents:
-                _sync_folder(parent)
+                sync(parent)
                 if parent == self.root.parent:
                     break
-        marker = self.root / "format"
-        if not marker.exists():
+        if self._check_format() != FORMAT:
+            marker = self.root / f".format.{_process_name()}"
             marker.write_text(f"{FORMAT}\n")
+            marker.replace(self.root / "format")
 
-    def _check_format(self) -> None:
+    def _check_format(self) -> int | None:
+        """Which format the journal has; None while it is new."""
         with suppress(FileNotFoundError, NotADirectoryError):
             text = (self.root / "format").read_text().strip()
             if text and (not text.isdigit() or int(text) > FORMAT):
@@ -160,76 +170,14 @@ class Journal:
                     f"{self.root} has journal format {text[:20]!r}, this version reads up to "
                     f"{FORMAT}: update eval_pipeline. Nothing was changed."
                 )
+            return int(text) if text else None
+        return None
 
 
-class JournalWriter(Generic[R]):
-    """Appends records to one file; many callers share one fsync."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._descriptor: int | None = None
-        self._size = 0
-        self._waiting: list[tuple[bytes, asyncio.Future[None]]] = []
-        self._flushing: asyncio.Task[None] | None = None
-
-    async def append(self, record: R) -> None:
-        """Returns when the record is on disk."""
-        written = asyncio.get_running_loop().create_future()
-        self._waiting.append((_line(record), written))
-        if self._flushing is None:
-            self._flushing = asyncio.create_task(self._flush())
-        await written
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._flushing is not None:
-            await asyncio.shield(self._flushing)
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
-
-    async def _flush(self) -> None:
-        while self._waiting:
-            batch, self._waiting = self._waiting, []
-            try:
-                await asyncio.to_thread(self._write, b"".join(line for line, _ in batch))
-            except Exception as error:  # noqa: BLE001  (it is raised where it is waited for)
-                _settle(batch, error)
-            else:
-                _settle(batch, None)
-        self._flushing = None
-
-    def _write(self, data: bytes) -> None:
-        with explained(self.path):
-            if self._descriptor is None:
-                self._descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-                _sync_folder(self.path.parent)
-            try:
-                _write_all(self._descriptor, data)
-                os.fsync(self._descriptor)
-            except OSError:
-                # Half a record must not swallow the next one that does fit.
-                with suppress(OSError):
-                    os.ftruncate(self._descriptor, self._size)
-                raise
-            self._size += len(data)
-
-
-def _settle(batch: list[tuple[bytes, asyncio.Future[None]]], error: Exception | None) -> None:
-    for _, written in batch:
-        if written.done():
-            continue
-        if error is None:
-            written.set_result(None)
-        else:
-            written.set_exception(error)
+def _changed_at(path: Path) -> float:
+    with suppress(FileNotFoundError):
+        return path.stat().st_mtime
+    raise GoneError(path)
 
 
 async def _acquire(lock: FileLock, what: str) -> None:
@@ -253,41 +201,6 @@ def _owner(lock: FileLock) -> str:
         return "another process"
 
 
-def _read_file(path: Path, record: type[R]) -> Iterator[R]:
-    with path.open("rb") as file:
-        for number, line in enumerate(file, start=1):
-            try:
-                yield record.model_validate_json(line)
-            except ValidationError as error:
-                problem = error.errors()[0]
-                if problem["type"] != "json_invalid":
-                    raise JournalError(
-                        f"{path}, line {number} is no {record.__name__}: {problem['msg']}. "
-                        "Was it written by another version of eval_pipeline? Nothing was changed."
-                    ) from None
-                log.warning(
-                    "%s, line %d was cut off when it was written; it is left out.", path, number
-                )
-
-
-def _line(record: Record) -> bytes:
-    return record.model_dump_json().encode() + b"\n"
-
-
-def _write_all(descriptor: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(descriptor, view) :]
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 def _safe(part: str) -> str:
     """A file name for any text; a model id has slashes and colons."""
     return quote(part, safe=":@+") if part.strip(".") else part.replace(".", "%2E")
@@ -295,16 +208,3 @@ def _safe(part: str) -> str:
 
 def _process_name() -> str:
     return f"{now():%Y%m%dT%H%M%S.%f}-{os.getpid()}-{secrets.token_hex(3)}"
-
-
-@contextmanager
-def explained(path: Path) -> Iterator[None]:
-    """Says what to do when the disk is full or the folder can not be written."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            advice = "The disk is full. Make room and materialize again; what is journalled is kept"
-        else:
-            advice = f"It can not be written ({error.strerror}). Mend that and materialize again"
-        raise JournalError(f"{path}: {advice}.") from error

@@ -6,16 +6,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from pydantic import JsonValue, SecretStr
+from pydantic import JsonValue
 
-from eval_pipeline.providers.chat import Asked, ChatRequest, ProviderError, ask
+from eval_pipeline.providers.chat import Asked, ChatRequest, ProviderError
 from eval_pipeline.providers.demo.faults import Faults
 from eval_pipeline.providers.demo.server import DemoGateway
 from eval_pipeline.providers.limits import RetryPolicy
-from eval_pipeline.providers.openai_compatible import OpenAICompatible, http_client
 from eval_pipeline.records import Outcome
-from eval_pipeline_tests.builders import a_question
-from eval_pipeline_tests.test_openai_compatible import (
+from eval_pipeline_tests.builders import a_question, ask
+from eval_pipeline_tests.wire import (
     END,
     KEY,
     PARTIAL,
@@ -25,12 +24,12 @@ from eval_pipeline_tests.test_openai_compatible import (
     delta,
     error_of,
     http,
-    redact,
+    provider_at,
     reply_to,
     whole,
 )
 
-AT_ONCE = RetryPolicy(attempts=3, first_wait_s=0, longest_wait_s=0)
+AT_ONCE = RetryPolicy(attempts=3, first_wait_s=0, longest_wait_s=0, total_s=60)
 
 
 @pytest.fixture(scope="module")
@@ -50,8 +49,8 @@ def ask_at(
     base_url: str, request: ChatRequest, policy: RetryPolicy = AT_ONCE, timeout_s: float = 20
 ) -> Asked:
     async def run() -> Asked:
-        async with http_client(base_url, SecretStr(KEY)) as client:
-            return await ask(OpenAICompatible(client, timeout_s, redact), request, policy)
+        async with provider_at(base_url, timeout_s=timeout_s) as provider:
+            return await ask(provider, request, policy)
 
     return asyncio.run(run())
 
@@ -148,7 +147,7 @@ SOME = delta({"content": PARTIAL})
         pytest.param(b"\x00\x01\r\n\r\n", Outcome.CONNECTION_ERROR, id="no HTTP"),
         pytest.param(
             http(b"plain", headers="content-encoding: gzip\r\n"),
-            Outcome.CONNECTION_ERROR,
+            Outcome.INVALID_REPLY,
             id="not compressed as it says",
         ),
     ],

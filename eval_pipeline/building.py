@@ -1,0 +1,205 @@
+"""Fills a new DuckDB file from the journal; a large one in a process of its own."""
+
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from eval_pipeline.journal import JUDGED, PREDICTIONS, STREAMS, Journal, Stream
+from eval_pipeline.journal.disk import GoneError, JournalError, remove
+from eval_pipeline.journal.lines import JSONL, PARQUET, longest_line, quoted
+from eval_pipeline.records import now
+
+SQL = Path(__file__).parent / "sql"
+DERIVED = ("metrics", "leaderboard")
+MEGABYTE = 1024 * 1024
+# From here on the memory that DuckDB needs shows beside that of the pipeline.
+LARGE = 4 * MEGABYTE
+# From here on a second thread is worth its memory.
+HUGE = 256 * MEGABYTE
+LEAST_MEMORY = 88 * MEGABYTE
+# Texts shrink to about a quarter in Parquet.
+PARQUET_FACTOR = 4
+# Rows are wide: a group of them is held in memory until it is written.
+ROWS_AT_ONCE = 4096
+EXPLAINED, GONE = 3, 4
+
+
+class WarehouseError(Exception):
+    """The file can not be read or replaced; the message says what to do."""
+
+
+def build(path: Path, journal: Journal, snapshot: str) -> None:
+    """Makes the file at this path, which shows the journal; if that fails, there is none."""
+    try:
+        if _weight(journal) < LARGE:
+            fill(path, journal, snapshot)
+        else:
+            _fill_apart(path, journal, snapshot)
+    except BaseException:
+        for left in path.parent.glob(f"{path.name}*"):
+            remove(left)
+        raise
+
+
+def fill(path: Path, journal: Journal, snapshot: str) -> None:
+    """Fills the file within bounds of memory; where they prove too narrow, within wider ones."""
+    weight = _weight(journal)
+    threads = 1 if weight < HUGE else 2
+    memory = (LEAST_MEMORY + weight // 10) * threads
+    for limit in (f"{memory}B", f"{3 * memory}B"):
+        with suppress(duckdb.OutOfMemoryException):
+            return _fill(path, journal, snapshot, {"threads": f"{threads}", "memory_limit": limit})
+        path.unlink(missing_ok=True)
+    return _fill(path, journal, snapshot, {})
+
+
+def _fill(path: Path, journal: Journal, snapshot: str, settings: Mapping[str, str]) -> None:
+    with _new_file(path, settings) as connection:
+        apply_migrations(connection)
+        for stream in STREAMS:
+            _load(connection, stream, journal.files(stream))
+        for name in DERIVED:
+            _run(connection, SQL / "derive" / f"{name}.sql")
+        connection.execute("insert into published values (?, ?)", [snapshot, now()])
+        # Closing would swallow it if the disk has no room for the last bytes.
+        connection.execute("checkpoint")
+
+
+@contextmanager
+def _new_file(path: Path, settings: Mapping[str, str]) -> Iterator[duckdb.DuckDBPyConnection]:
+    frugal = {
+        "preserve_insertion_order": "false",
+        "temp_directory": f"{path}.spill",
+        "allocator_flush_threshold": "1MB",
+        "allocator_bulk_deallocation_flush_threshold": "1MB",
+    }
+    try:
+        with duckdb.connect(config={**frugal, **settings}) as connection:
+            rows = f"row_group_size {ROWS_AT_ONCE}"
+            connection.execute(f"attach {quoted(path)} as warehouse ({rows})")
+            connection.execute("use warehouse")
+            yield connection
+    except (duckdb.IOException, duckdb.FatalException, duckdb.InternalException) as error:
+        raise WarehouseError(
+            f"The DuckDB file can not be built ({error}). The old one is still there, and all "
+            "results are in the journal: make room on the disk, then run: evals rebuild"
+        ) from None
+
+
+def _weight(journal: Journal) -> int:
+    """Bytes of the long streams, as JSON lines."""
+    paths = [path for stream in (PREDICTIONS, JUDGED) for path in journal.files(stream)]
+    with _files_there(paths):
+        factors = {JSONL: 1, PARQUET: PARQUET_FACTOR}
+        return sum(path.stat().st_size * factors[path.suffix] for path in paths)
+
+
+def _fill_apart(path: Path, journal: Journal, snapshot: str) -> None:
+    """The same in another process: what DuckDB took stays with the process that took it."""
+    arguments = [str(path.absolute()), str(journal.root.absolute()), snapshot]
+    done = subprocess.run(  # noqa: S603  (it is this very module)
+        [sys.executable, "-m", __name__, *arguments],
+        cwd=Path(__file__).parents[1],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    said = done.stderr.strip()
+    match done.returncode:
+        case 0:
+            return
+        case code if code == GONE:
+            raise GoneError(journal.root)
+        case code if code == EXPLAINED:
+            raise WarehouseError(said)
+        case code:
+            last = said.splitlines()[-1:] or [f"exit code {code}"]
+            raise WarehouseError(f"The DuckDB file can not be built ({last[0]}).")
+
+
+def _load(connection: duckdb.DuckDBPyConnection, stream: Stream[Any], files: list[Path]) -> None:
+    if not files:
+        return
+    with _files_there(files):
+        longest = max([MEGABYTE, *(longest_line(path) for path in files if path.suffix == JSONL)])
+        _show_lines(connection, files, longest)
+        given = {"files": [str(path) for path in files], "longest": longest}
+        _run(connection, SQL / "load" / f"{stream.name}.sql", given)
+
+
+@contextmanager
+def _files_there(files: list[Path]) -> Iterator[None]:
+    try:
+        yield
+    except (duckdb.IOException, FileNotFoundError):
+        for path in files:
+            if not path.exists():
+                raise GoneError(path) from None
+        raise
+
+
+def _show_lines(connection: duckdb.DuckDBPyConnection, files: list[Path], longest: int) -> None:
+    """The view `lines`: the stream's records as they stand in files of either kind."""
+    kinds = {
+        # DuckDB sets aside twice the longest line that it is told of.
+        JSONL: "select json as line from read_ndjson_objects([{}], ignore_errors = true, "
+        f"hive_partitioning = false, maximum_object_size = {longest})",
+        PARQUET: "select line::json as line from read_parquet([{}], hive_partitioning = false)",
+    }
+    names = {kind: [quoted(path) for path in files if path.suffix == kind] for kind in kinds}
+    shown = [sql.format(", ".join(names[kind])) for kind, sql in kinds.items() if names[kind]]
+    connection.execute(f"create or replace temp view lines as {' union all '.join(shown)}")
+
+
+def apply_migrations(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    """Applies every migration that the file has not seen yet, in order; returns their names."""
+    connection.execute(
+        "create table if not exists schema_migrations "
+        "(name varchar primary key, applied_at timestamp)"
+    )
+    applied = {name for (name,) in connection.sql("select name from schema_migrations").fetchall()}
+    missing = [name for name in migration_names() if name not in applied]
+    for name in missing:
+        connection.begin()
+        _run(connection, SQL / "migrations" / name)
+        connection.execute("insert into schema_migrations values (?, ?)", [name, now()])
+        connection.commit()
+    return missing
+
+
+def migration_names() -> list[str]:
+    return sorted(path.name for path in (SQL / "migrations").glob("*.sql"))
+
+
+def sql_texts() -> list[str]:
+    """All SQL there is: if it changes, the file is to be built anew."""
+    return [path.read_text("utf-8") for path in sorted(SQL.rglob("*.sql"))]
+
+
+def _run(
+    connection: duckdb.DuckDBPyConnection, path: Path, given: Mapping[str, object] | None = None
+) -> None:
+    for statement in connection.extract_statements(path.read_text("utf-8")):
+        wanted = {name: (given or {})[name] for name in statement.named_parameters}
+        connection.execute(statement, wanted or None)
+
+
+def _main(path: str, root: str, snapshot: str) -> int:
+    try:
+        fill(Path(path), Journal(Path(root)), snapshot)
+    except GoneError:
+        return GONE
+    except (WarehouseError, JournalError) as error:
+        sys.stderr.write(str(error))
+        return EXPLAINED
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(_main(*sys.argv[1:]))

@@ -1,0 +1,33 @@
+"""The journal of finished work: the truth, from which the warehouse is built."""
+
+from eval_pipeline.journal.disk import GoneError, JournalError, explained
+from eval_pipeline.journal.folder import (
+    FORMAT,
+    ITEMS,
+    JUDGED,
+    PREDICTIONS,
+    RUNS,
+    SIGHTINGS,
+    STREAMS,
+    VERSIONS,
+    Journal,
+    Stream,
+)
+from eval_pipeline.journal.writer import JournalWriter
+
+__all__ = [
+    "FORMAT",
+    "ITEMS",
+    "JUDGED",
+    "PREDICTIONS",
+    "RUNS",
+    "SIGHTINGS",
+    "STREAMS",
+    "VERSIONS",
+    "GoneError",
+    "Journal",
+    "JournalError",
+    "JournalWriter",
+    "Stream",
+    "explained",
+]

@@ -1,0 +1,56 @@
+"""What is written stays written: fsync, and errors that say what to do."""
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from shutil import rmtree
+
+
+class JournalError(Exception):
+    """Finished work can not be kept or read; the message says what to do."""
+
+
+class GoneError(JournalError):
+    """A file was compacted while it was read; to list the files again is enough."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(f"{path} was compacted while it was read. Nothing is lost: try again.")
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    """Writes all of it, in as many steps as the disk takes."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def sync(path: Path) -> None:
+    """Returns when a file's content, or the names in a folder, are on disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def remove(path: Path) -> None:
+    """Removes a file, or a folder with all that is in it."""
+    if path.is_dir():
+        rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+@contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """Says what to do when the disk is full or the folder can not be written."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            advice = "The disk is full. Make room and materialize again; what is journalled is kept"
+        else:
+            advice = f"It can not be written ({error.strerror}). Mend that and materialize again"
+        raise JournalError(f"{path}: {advice}.") from error

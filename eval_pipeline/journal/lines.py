@@ -1,0 +1,143 @@
+"""The two kinds of journal files: JSON lines as they come in, and Parquet that holds many."""
+
+import json
+import logging
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+import duckdb
+from pydantic import ValidationError
+
+from eval_pipeline.journal.disk import GoneError, JournalError
+from eval_pipeline.records import Record
+
+JSONL, PARQUET = ".jsonl", ".parquet"
+REPLACES = "replaces"
+"""In a Parquet file's metadata: the files whose lines it holds, with their sizes."""
+TRIES = 3
+
+log = logging.getLogger(__name__)
+R = TypeVar("R", bound=Record)
+
+
+class Source(NamedTuple):
+    """A file as it was when its lines went into a Parquet file."""
+
+    name: str
+    size: int
+
+
+def source(path: Path) -> Source:
+    """The file as it is now."""
+    try:
+        return Source(path.name, path.stat().st_size)
+    except FileNotFoundError:
+        raise GoneError(path) from None
+
+
+def files_below(folder: Path) -> list[Path]:
+    """All files that count, sorted: what stands in a Parquet file beside it does not."""
+    for _ in range(TRIES):
+        with suppress(GoneError):
+            return _files_below(folder)
+    return _files_below(folder)
+
+
+def _files_below(folder: Path) -> list[Path]:
+    by_folder = defaultdict(list)
+    for path in folder.rglob("*"):
+        if path.suffix in (JSONL, PARQUET) and not path.name.startswith("."):
+            by_folder[path.parent].append(path)
+    return sorted(path for beside in by_folder.values() for path in in_force(beside))
+
+
+def in_force(beside: list[Path]) -> list[Path]:
+    """Those of the files of one folder whose lines do not stand in a Parquet file there."""
+    compacted = [path for path in beside if path.suffix == PARQUET]
+    if not compacted or len(beside) == 1:
+        return beside
+    replaced = {one for path in compacted for one in replaced_by(path)}
+    return [path for path in beside if source(path) not in replaced]
+
+
+def replaced_by(path: Path) -> list[Source]:
+    """Whose lines this Parquet file holds."""
+    with frugally(path) as db:
+        about = f"select value from parquet_kv_metadata({quoted(path)})"
+        found = db.sql(f"{about} where key = {quoted(REPLACES)}::blob").fetchall()
+    return [Source(name, size) for (value,) in found for name, size in json.loads(value)]
+
+
+def read_file(path: Path, record: type[R]) -> Iterator[R]:
+    """Every whole record; a last line cut off by a crash is dropped."""
+    for number, line in enumerate(_lines(path), start=1):
+        try:
+            yield record.model_validate_json(line)
+        except ValidationError as error:
+            problem = error.errors()[0]
+            if problem["type"] != "json_invalid":
+                raise JournalError(
+                    f"{path}, line {number} is no {record.__name__}: {problem['msg']}. "
+                    "Was it written by another version of eval_pipeline? Nothing was changed."
+                ) from None
+            log.warning(
+                "%s, line %d was cut off when it was written; it is left out.", path, number
+            )
+
+
+def as_line(record: Record) -> bytes:
+    """The record as it stands in a journal file."""
+    return record.model_dump_json().encode() + b"\n"
+
+
+@contextmanager
+def frugally(path: Path, **settings: str) -> Iterator[duckdb.DuckDBPyConnection]:
+    """DuckDB for one file, in little memory; says so if the file is gone or spoilt."""
+    try:
+        # With one thread the lines stay in their order all the same.
+        with duckdb.connect(
+            config={"threads": "1", "preserve_insertion_order": "false", **settings}
+        ) as db:
+            yield db
+    except duckdb.Error as error:
+        if not path.exists():
+            raise GoneError(path) from None
+        raise JournalError(f"{path}: DuckDB gives up ({error}). Nothing was changed.") from None
+
+
+def longest_line(path: Path) -> int:
+    """Bytes of the longest line of a JSON lines file."""
+    return max(map(len, _appended_lines(path)), default=0)
+
+
+def quoted(value: object) -> str:
+    """As a text in SQL; for a single parameter DuckDB would load all of pandas."""
+    return "'" + str(value).replace("'", "''") + "'"
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    return _compacted_lines(path) if path.suffix == PARQUET else _appended_lines(path)
+
+
+def _appended_lines(path: Path) -> Iterator[bytes]:
+    try:
+        with path.open("rb") as file:
+            yield from file
+    except FileNotFoundError:
+        raise GoneError(path) from None
+
+
+def _compacted_lines(path: Path) -> Iterator[bytes]:
+    """One group of rows after the other; DuckDB would hold the whole of a result in memory."""
+    metadata = f"parquet_metadata({quoted(path)}) order by row_group_id"
+    table = f"read_parquet({quoted(path)}, file_row_number = true, hive_partitioning = false)"
+    start = 0
+    with frugally(path) as db:
+        for (rows,) in db.sql(f"select row_group_num_rows from {metadata}").fetchall():
+            group = f"file_row_number >= {start} and file_row_number < {start + rows}"
+            for (line,) in db.sql(f"select line from {table} where {group}").fetchall():
+                yield line.encode()
+            start += rows

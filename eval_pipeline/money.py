@@ -1,0 +1,219 @@
+"""What answers cost, what was spent, and the budgets that end the asking."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import NamedTuple
+
+from pydantic import AwareDatetime, ConfigDict
+
+from eval_pipeline.journal import Journal, Stream
+from eval_pipeline.providers.chat import ChatRequest
+from eval_pipeline.providers.pace import Halt, Halted
+from eval_pipeline.records import Prices, Record, Usage, now
+from eval_pipeline.settings import Budget
+
+CHARACTERS_PER_TOKEN = 4
+TOKENS_PER_IMAGE = 1000
+TOKENS_PER_REPLY = 1000
+"""What a reply is taken to need until there is one to go by."""
+
+
+def priced(usage: Usage, prices: Prices) -> Usage:
+    """Usage with its cost: the gateway's own figure, else an estimate from the catalog's prices."""
+    if usage.cost_usd is not None or prices.prompt is None or prices.completion is None:
+        return usage
+    if usage.input_tokens is None or usage.output_tokens is None:
+        return usage
+    cached = min(usage.cached_tokens or 0, usage.input_tokens)
+    thought = min(usage.reasoning_tokens or 0, usage.output_tokens)
+    cached_price = prices.prompt if prices.cached is None else prices.cached
+    thinking_price = prices.completion if prices.reasoning is None else prices.reasoning
+    cost = (
+        (usage.input_tokens - cached) * prices.prompt
+        + cached * cached_price
+        + (usage.output_tokens - thought) * prices.completion
+        + thought * thinking_price
+        + (prices.request or 0.0)
+    )
+    return usage.model_copy(update={"cost_usd": cost, "cost_estimated": True})
+
+
+class Expected(NamedTuple):
+    """What one request will probably use."""
+
+    tokens: float
+    cost_usd: float
+
+
+@dataclass
+class Forecast:
+    """What the next request will use: as much as those before it, at first by its length."""
+
+    prices: Prices
+    replies: int = 0
+    tokens: float = 0.0
+    cost_usd: float = 0.0
+
+    def expect(self, request: ChatRequest) -> Expected:
+        """The mean of what was seen; without any, a guess."""
+        if self.replies:
+            return Expected(self.tokens / self.replies, self.cost_usd / self.replies)
+        return self.guess(request)
+
+    def guess(self, request: ChatRequest) -> Expected:
+        """From the length of the question alone."""
+        asked = _tokens(request)
+        replied = min(request.max_tokens or TOKENS_PER_REPLY, TOKENS_PER_REPLY)
+        usage = priced(Usage(input_tokens=asked, output_tokens=replied), self.prices)
+        return Expected(asked + replied, usage.cost_usd or 0.0)
+
+    def learn(self, usage: Usage) -> None:
+        self.replies += 1
+        self.tokens += (usage.input_tokens or 0) + (usage.output_tokens or 0)
+        self.cost_usd += usage.cost_usd or 0.0
+
+
+def _tokens(request: ChatRequest) -> int:
+    return sum(_length(message.get("content")) for message in request.messages)
+
+
+def _length(content: object) -> int:
+    match content:
+        case str():
+            return len(content) // CHARACTERS_PER_TOKEN
+        case list():
+            return sum(map(_length, content))
+        case {"type": "text", "text": str(text)}:
+            return _length(text)
+        case _:
+            return TOKENS_PER_IMAGE
+
+
+class BudgetReached(Halted):
+    """No further request may be made; the message says which budget is spent."""
+
+
+@dataclass
+class Purse:
+    """Money for one purpose: what it may cost, what it has cost, what is being spent."""
+
+    purpose: str
+    limit_usd: float
+    spent_usd: float
+    reserved_usd: float = 0.0
+    underway: int = 0
+
+    @property
+    def reached(self) -> bool:
+        return self.spent_usd >= self.limit_usd
+
+    def has_room(self, usd: float) -> bool:
+        """Whether so much more fits beside what is being spent; one request always may try."""
+        return not self.underway or self.spent_usd + self.reserved_usd + usd <= self.limit_usd
+
+    def sentence(self) -> str:
+        """That it is empty."""
+        limit, spent = f"{self.limit_usd:g}", f"{self.spent_usd:.4f}"
+        return f"The budget of {limit} USD per {self.purpose} is spent ({spent} USD)."
+
+
+@dataclass(frozen=True)
+class Account:
+    """The purses that one run of one model draws on."""
+
+    purses: Sequence[Purse] = ()
+    waiting: list[asyncio.Future[None]] = field(default_factory=list)
+
+    async def reserve(self, usd: float, halt: Halt) -> None:
+        """Sets money aside for a request; near the end it waits for what others really cost."""
+        while True:
+            if spent := next((purse for purse in self.purses if purse.reached), None):
+                raise BudgetReached(spent.sentence())
+            if all(purse.has_room(usd) for purse in self.purses):
+                break
+            self.waiting.append(future := halt.future())
+            await future
+        for purse in self.purses:
+            purse.reserved_usd += usd
+            purse.underway += 1
+
+    def settle(self, reserved_usd: float, cost_usd: float) -> None:
+        """The request is done and cost so much."""
+        for purse in self.purses:
+            purse.underway -= 1
+            purse.reserved_usd = max(0.0, purse.reserved_usd - reserved_usd)
+            purse.spent_usd += cost_usd
+        while self.waiting:
+            future = self.waiting.pop()
+            if not future.done():
+                future.set_result(None)
+
+
+class _Cost(Record):
+    """What a prediction or judgement cost, without the rest of it."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    usage: Usage = Usage()
+    carried_from: str | None = None
+    finished_at: AwareDatetime
+
+    @property
+    def usd(self) -> float:
+        return 0.0 if self.carried_from else self.usage.cost_usd or 0.0
+
+
+_COSTS = (Stream("predictions", _Cost), Stream("judged", _Cost))
+
+
+class Ledger:
+    """The purses of a launch, with what the journal knows of earlier ones; judging costs too."""
+
+    def __init__(self, budget: Budget, journal: Journal) -> None:
+        self._budget = budget
+        self._journal = journal
+        self._purses: dict[tuple[str, ...], Purse] = {}
+        self._spent: dict[str, dict[str, float]] = {}
+        # Purses are shared between accounts, so those who wait for one wait together.
+        self._waiting: list[asyncio.Future[None]] = []
+
+    def account(self, run_id: str, model: str) -> Account:
+        """What this model's run may draw on."""
+        budget = self._budget
+        purses = []
+        if budget.usd_per_day is not None:
+            purses.append(self._purse("day", budget.usd_per_day))
+        if budget.usd_per_run is not None:
+            purses.append(self._purse("run", budget.usd_per_run, run_id))
+        if budget.usd_per_model is not None:
+            purses.append(self._purse("model", budget.usd_per_model, run_id, model))
+        return Account(purses, self._waiting)
+
+    def _purse(self, purpose: str, limit_usd: float, *of: str) -> Purse:
+        if (purpose, *of) not in self._purses:
+            spent = self._spent_today() if not of else self._spent_in(*of)
+            self._purses[purpose, *of] = Purse(purpose, limit_usd, spent)
+        return self._purses[purpose, *of]
+
+    def _spent_in(self, run_id: str, model: str | None = None) -> float:
+        if run_id not in self._spent:
+            self._spent[run_id] = defaultdict(float)
+            for stream in _COSTS:
+                for each in self._journal.parts(stream):
+                    costs = self._journal.read(stream, each, run_id)
+                    self._spent[run_id][each] += sum(cost.usd for cost in costs)
+        by_model = self._spent[run_id]
+        return sum(by_model.values()) if model is None else by_model.get(model, 0.0)
+
+    def _spent_today(self) -> float:
+        midnight = now().replace(hour=0, minute=0, second=0, microsecond=0)
+        return sum(cost.usd for cost in self._costs_since(midnight))
+
+    def _costs_since(self, moment: datetime) -> Iterator[_Cost]:
+        for stream in _COSTS:
+            for cost in self._journal.read(stream, since=moment):
+                if cost.finished_at >= moment:
+                    yield cost

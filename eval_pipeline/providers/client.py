@@ -1,0 +1,161 @@
+"""One attempt over HTTP: a request in a model's dialect, its reply read to the end, or an error."""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.request import getproxies
+
+import aiohttp
+import httpx
+from aiohttp.http_exceptions import ContentEncodingError
+from pydantic_core import from_json, to_json
+
+from eval_pipeline.providers.chat import ChatReply, ChatRequest, ProviderError
+from eval_pipeline.providers.dialects.dialect import Collected, Dialect
+from eval_pipeline.providers.dialects.errors import provider_error
+from eval_pipeline.providers.limits import parse_retry_after
+from eval_pipeline.records import Outcome, now, whole_characters
+
+LARGEST_REPLY = 32 * 1024 * 1024
+LONGEST_MESSAGE = 500
+CONNECT_TIMEOUT_S = 30.0
+KEEP_ALIVE_S = 60.0
+_OK = 200
+
+
+def open_session() -> aiohttp.ClientSession:
+    """Pooled connections; how many requests run at once is the caller's business.
+
+    aiohttp itself and not behind httpx, whose layer costs twice as much as all the rest.
+    """
+    connector = aiohttp.TCPConnector(
+        limit=0,
+        keepalive_timeout=KEEP_ALIVE_S,
+        ttl_dns_cache=300,
+        ssl=httpx.create_ssl_context(),
+    )
+    return aiohttp.ClientSession(
+        connector=connector,
+        timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S),
+        # Looking for a proxy costs time with every request, so only where there is one.
+        trust_env=bool(getproxies()),
+        cookie_jar=aiohttp.DummyCookieJar(),
+    )
+
+
+@dataclass(frozen=True)
+class HttpProvider:
+    """Asks one gateway in one dialect; `redact` cuts the pipeline's keys out of what it says."""
+
+    session: aiohttp.ClientSession
+    address: str
+    dialect: Dialect
+    headers: Mapping[str, str] = field(repr=False)
+    timeout_s: float
+    redact: Callable[[str], str]
+
+    async def complete(self, request: ChatRequest) -> ChatReply:
+        """One attempt: a whole reply, or a ProviderError."""
+        try:
+            async with asyncio.timeout(self.timeout_s):
+                collected = await self._exchange(request)
+        except TimeoutError:
+            raise ProviderError(
+                Outcome.TIMEOUT, f"No whole reply within {self.timeout_s:g} s.", transient=True
+            ) from None
+        except (aiohttp.ClientError, OSError) as error:
+            raise self._connection_error(error) from None
+        return collected.reply(self.redact)
+
+    async def _exchange(self, request: ChatRequest) -> Collected:
+        collected = self.dialect.collect(time.monotonic(), self._quote)
+        url = f"{self.address}/{self.dialect.path}"
+        body = to_json(self.dialect.body(request))
+        # A redirect is not followed: it would carry the key and the question elsewhere.
+        async with self.session.post(
+            url, data=body, headers=self.headers, allow_redirects=False
+        ) as response:
+            if response.status != _OK:
+                raise self._refusal(response, await _read(response))
+            if "text/event-stream" in response.headers.get("content-type", "").lower():
+                async for data in events(response.content.iter_any()):
+                    collected.add_event(_parsed(data))
+                if not collected.finished:
+                    raise ProviderError(
+                        Outcome.CUT_STREAM, "The stream broke off before its end.", transient=True
+                    )
+            else:
+                collected.add_whole(_parsed(await _read(response)))
+        return collected
+
+    def _refusal(self, response: aiohttp.ClientResponse, body: bytes) -> ProviderError:
+        retry_after = parse_retry_after(response.headers.get("retry-after"), now())
+        return provider_error(response.status, body, retry_after=retry_after, quote=self._quote)
+
+    def _connection_error(self, error: Exception) -> ProviderError:
+        outcome = Outcome.CONNECTION_ERROR
+        if isinstance(error, TimeoutError):
+            outcome = Outcome.TIMEOUT
+        elif isinstance(error.__cause__, ContentEncodingError):
+            outcome = Outcome.INVALID_REPLY
+        elif isinstance(error, aiohttp.ClientPayloadError):
+            outcome = Outcome.CUT_STREAM
+        return ProviderError(
+            outcome, f"{type(error).__name__}: {self._quote(str(error))}", transient=True
+        )
+
+    def _quote(self, text: str) -> str:
+        """A server's words on one line; secrets go first, so that none is cut in two and missed."""
+        whole = self.redact(whole_characters(text))[: 10 * LONGEST_MESSAGE]
+        words = "".join(letter if letter.isprintable() else " " for letter in whole)
+        line = " ".join(words.split())
+        return line if len(line) <= LONGEST_MESSAGE else line[:LONGEST_MESSAGE] + " …"
+
+
+def _parsed(data: bytes) -> dict[str, Any]:
+    try:
+        parsed = from_json(data)
+    except ValueError:
+        parsed = _parsed_slowly(data)
+    if not isinstance(parsed, dict):
+        raise ProviderError(
+            Outcome.INVALID_REPLY,
+            "The server sent something that is not a JSON object.",
+            transient=True,
+        )
+    return parsed
+
+
+def _parsed_slowly(data: bytes) -> object:
+    """Takes half a character too: a stream may send its other half with the next event."""
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+
+
+async def _read(response: aiohttp.ClientResponse) -> bytes:
+    data = bytearray()
+    async for chunk in response.content.iter_any():
+        data += chunk
+        if len(data) > LARGEST_REPLY:
+            raise ProviderError(Outcome.INVALID_REPLY, "The reply is larger than 32 MiB.")
+    return bytes(data)
+
+
+async def events(chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+    """The data of each server-sent event. Lines end at \\n only: a reply may hold other breaks."""
+    rest, size = b"", 0
+    async for chunk in chunks:
+        size += len(chunk)
+        if size > LARGEST_REPLY:
+            raise ProviderError(Outcome.INVALID_REPLY, "The reply is larger than 32 MiB.")
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in lines:
+            if line.startswith(b"data:"):
+                data = line[5:].strip()
+                if data and data != b"[DONE]":
+                    yield data

@@ -1,0 +1,141 @@
+"""The responses API as the simulated gateway speaks it."""
+
+import json
+from functools import cached_property
+from typing import Annotated, Literal
+
+from pydantic import Discriminator, Field, JsonValue
+
+from eval_pipeline.providers.demo.minds import tokens
+from eval_pipeline.providers.demo.wire import (
+    ChatBody,
+    Message,
+    Part,
+    Reply,
+    Shape,
+    Spoken,
+    named_event,
+)
+
+
+class _Words(Shape):
+    type: Literal["input_text", "output_text"]
+    text: str
+
+    @property
+    def part(self) -> Part:
+        return Part(type="text", text=self.text)
+
+
+class _Image(Shape):
+    type: Literal["input_image"]
+    image_url: str
+
+    @property
+    def part(self) -> Part:
+        return Part(type="image_url", image_url=self.image_url)
+
+
+class _Item(Shape):
+    role: Literal["user", "assistant", "system", "developer"]
+    content: str | tuple[Annotated[_Words | _Image, Discriminator("type")], ...]
+
+    @property
+    def message(self) -> Message:
+        if isinstance(self.content, str):
+            return Message(role=self.role, content=self.content)
+        return Message(role=self.role, content=tuple(part.part for part in self.content))
+
+
+class ResponsesBody(Shape):
+    """The part of a request that makes a difference here."""
+
+    model: str
+    input: str | Annotated[tuple[_Item, ...], Field(min_length=1)]
+    instructions: str | None = None
+    stream: bool = False
+    temperature: float | None = None
+    max_output_tokens: int | None = Field(default=None, ge=1)
+
+    @cached_property
+    def chat(self) -> ChatBody:
+        told = [Message(role="system", content=self.instructions)] if self.instructions else []
+        items = (
+            (_Item(role="user", content=self.input),) if isinstance(self.input, str) else self.input
+        )
+        return ChatBody(
+            model=self.model,
+            messages=(*told, *(item.message for item in items)),
+            stream=self.stream,
+            temperature=self.temperature,
+            max_tokens=self.max_output_tokens,
+        )
+
+    def reply(self, spoken: Spoken) -> Reply:
+        return ResponsesReply(self.chat, spoken)
+
+
+class ResponsesReply(Reply):
+    """A reply as the responses API has it."""
+
+    def written(self) -> bytes:
+        return json.dumps(self._response(done=True)).encode()
+
+    def said_events(self) -> list[bytes]:
+        place: dict[str, JsonValue] = {"item_id": self._item_id, "output_index": 0}
+        place |= {"content_index": 0}
+        return [
+            named_event({"type": "response.created", "response": self._response(done=False)}),
+            *(
+                named_event({"type": "response.output_text.delta", **place, "delta": words})
+                for words in self.words
+            ),
+        ]
+
+    def end_events(self) -> list[bytes]:
+        response = self._response(done=True)
+        said: dict[str, JsonValue] = {"type": "response.output_text.done", "text": self.text}
+        last: dict[str, JsonValue] = {"type": f"response.{self._status}", "response": response}
+        return [named_event(said), named_event(last)]
+
+    def _response(self, *, done: bool) -> dict[str, JsonValue]:
+        reason: JsonValue = {"reason": "max_output_tokens"} if self.is_truncated else None
+        return {
+            "id": f"resp_{self.id}",
+            "object": "response",
+            "created_at": self.spoken.created,
+            "model": self.body.model,
+            "status": self._status if done else "in_progress",
+            "error": None,
+            "incomplete_details": reason if done else None,
+            "output": [self._message()] if done else [],
+            "usage": self._usage() if done else None,
+        }
+
+    def _message(self) -> JsonValue:
+        words: JsonValue = {"type": "output_text", "text": self.text, "annotations": []}
+        return {
+            "type": "message",
+            "id": self._item_id,
+            "role": "assistant",
+            "status": self._status,
+            "content": [words],
+        }
+
+    def _usage(self) -> JsonValue:
+        read, written = self.body.prompt_tokens, tokens(self.text)
+        return {
+            "input_tokens": read,
+            "input_tokens_details": {"cached_tokens": 0},
+            "output_tokens": written,
+            "output_tokens_details": {"reasoning_tokens": 0},
+            "total_tokens": read + written,
+        }
+
+    @property
+    def _status(self) -> str:
+        return "incomplete" if self.is_truncated else "completed"
+
+    @property
+    def _item_id(self) -> str:
+        return f"item_{self.id}"

@@ -1,0 +1,207 @@
+"""What servers say when there is no reply, named: the outcome, and words that are safe to keep."""
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from eval_pipeline.providers.chat import ProviderError
+from eval_pipeline.records import Outcome
+
+Quote = Callable[[str], str]
+"""Makes a server's words fit to be kept: one short line without any key."""
+
+_BY_STATUS = {
+    401: Outcome.AUTH,
+    402: Outcome.NO_CREDIT,
+    403: Outcome.FORBIDDEN,
+    404: Outcome.UNKNOWN_MODEL,
+    408: Outcome.TIMEOUT,
+    429: Outcome.RATE_LIMITED,
+}
+_TRANSIENT = {Outcome.TIMEOUT, Outcome.RATE_LIMITED, Outcome.SERVER_ERROR}
+# What a code or type says, it says better than the status.
+_BY_CODE = {
+    "authentication_error": Outcome.AUTH,
+    "invalid_api_key": Outcome.AUTH,
+    "billing_error": Outcome.NO_CREDIT,
+    "billing_hard_limit_reached": Outcome.NO_CREDIT,
+    "exceeded_current_quota_error": Outcome.NO_CREDIT,
+    "insufficient_credits": Outcome.NO_CREDIT,
+    "insufficient_quota": Outcome.NO_CREDIT,
+    "model_not_found": Outcome.UNKNOWN_MODEL,
+    "context_length_exceeded": Outcome.CONTEXT_TOO_LONG,
+    "exceed_context_size_error": Outcome.CONTEXT_TOO_LONG,
+    "string_above_max_length": Outcome.CONTEXT_TOO_LONG,
+    "content_filter": Outcome.CONTENT_FILTER,
+    "content_policy_violation": Outcome.CONTENT_FILTER,
+    "data_inspection_failed": Outcome.CONTENT_FILTER,
+    "moderation": Outcome.CONTENT_FILTER,
+    "moderation_blocked": Outcome.CONTENT_FILTER,
+    "rate_limit_error": Outcome.RATE_LIMITED,
+    "rate_limit_exceeded": Outcome.RATE_LIMITED,
+    "overloaded_error": Outcome.SERVER_ERROR,
+    "timeout_error": Outcome.TIMEOUT,
+}
+# Inside of a reply there is no status, but these words stand for one.
+_STATUS_BY_CODE = {
+    "invalid_image": 400,
+    "invalid_prompt": 400,
+    "invalid_request_error": 400,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+}
+
+
+class _Wording(NamedTuple):
+    outcome: Outcome
+    words: re.Pattern[str]
+    statuses: frozenset[int]
+
+
+def _wording(outcome: Outcome, words: str, *statuses: int) -> _Wording:
+    return _Wording(outcome, re.compile(words, re.IGNORECASE), frozenset(statuses))
+
+
+# Where only the message tells; a wording counts under the statuses that it is known to come with.
+_BY_WORDS = (
+    _wording(
+        Outcome.CONTEXT_TOO_LONG,
+        r"(maximum|available|model'?s) context (length|size|window)|context[ _]?window|"
+        r"context (length|limit)|(prompt|input) is too long|exceeds the maximum number of tokens",
+        *(400, 413, 422, 500),
+    ),
+    _wording(
+        Outcome.NO_CREDIT,
+        r"credit balance is too low|insufficient (balance|credits?|funds)",
+        *(400, 403),
+    ),
+    _wording(
+        Outcome.AUTH, r"api[ _]key (is )?(not valid|invalid)|(invalid|incorrect) api[ _]key", 400
+    ),
+    _wording(
+        Outcome.UNKNOWN_MODEL,
+        r"is not a valid model id|the model .{1,200} does not exist|invalid model name",
+        400,
+    ),
+    _wording(
+        Outcome.CONTENT_FILTER, r"moderation|\bflagged\b|content (policy|filter)|safety system", 403
+    ),
+)
+# Far more than any wording needs; a hostile body is not searched for seconds.
+_SEARCHED = 20_000
+
+
+class _Said(NamedTuple):
+    """What an error says of itself."""
+
+    message: str
+    codes: tuple[str, ...] = ()
+    status: int | None = None
+    moderated: bool = False
+
+
+def provider_error(
+    status: int, body: bytes, *, retry_after: float | None, quote: Quote
+) -> ProviderError:
+    """The error behind an HTTP status; its body is read for a better name than the status gives."""
+    said = _said_in_body(body)
+    outcome = _outcome(status, said)
+    return ProviderError(
+        outcome,
+        f"HTTP {status}: {quote(said.message)}",
+        transient=outcome in _TRANSIENT,
+        retry_after=retry_after,
+    )
+
+
+def reply_error(error: object, quote: Quote) -> ProviderError:
+    """The error that a server put into a reply which began well."""
+    said = _said(error)
+    outcome = _outcome(said.status or _meant_status(said.codes), said)
+    return ProviderError(
+        outcome, f"Error in the reply: {quote(said.message)}", transient=outcome in _TRANSIENT
+    )
+
+
+def broken_off(reason: str) -> ProviderError:
+    """The server ended the reply before its end, and said so in its own word."""
+    return ProviderError(
+        Outcome.SERVER_ERROR, f"The server ended the reply early: {reason}.", transient=True
+    )
+
+
+def no_reply(missing: str) -> ProviderError:
+    """The JSON is not what a reply looks like."""
+    return ProviderError(Outcome.INVALID_REPLY, f"The reply has no {missing}.", transient=True)
+
+
+def _outcome(status: int, said: _Said) -> Outcome:
+    if named := next((_BY_CODE[code] for code in said.codes if code in _BY_CODE), None):
+        return named
+    if said.moderated and status == 403:  # noqa: PLR2004
+        return Outcome.CONTENT_FILTER
+    searched = said.message[:_SEARCHED]
+    for wording in _BY_WORDS:
+        if status in wording.statuses and wording.words.search(searched):
+            return wording.outcome
+    general = Outcome.SERVER_ERROR if status >= 500 else Outcome.BAD_REQUEST  # noqa: PLR2004
+    return _BY_STATUS.get(status, general)
+
+
+def _meant_status(codes: tuple[str, ...]) -> int:
+    return next((_STATUS_BY_CODE[code] for code in codes if code in _STATUS_BY_CODE), 500)
+
+
+def _said_in_body(body: bytes) -> _Said:
+    parsed = _parsed(body)
+    if isinstance(parsed, list) and len(parsed) == 1:
+        parsed = parsed[0]
+    if isinstance(parsed, dict):
+        return _said(parsed.get("error") or parsed)
+    return _Said(_readable(parsed) if parsed is not None else body.decode("utf-8", "replace"))
+
+
+def _said(error: object) -> _Said:
+    if not isinstance(error, dict):
+        return _Said(error if isinstance(error, str) else _readable(error))
+    metadata = error.get("metadata")
+    about = metadata if isinstance(metadata, dict) else {}
+    codes = (code for code in (error.get("code"), error.get("type")) if isinstance(code, str))
+    return _Said(
+        _message(error, about), tuple(codes), _status(error), moderated=bool(about.get("reasons"))
+    )
+
+
+def _message(error: dict[str, Any], about: dict[str, Any]) -> str:
+    """The server's words, and those of the server behind it if the gateway hands them on."""
+    message, raw = error.get("message"), about.get("raw")
+    words = message if isinstance(message, str) and message else _readable(error)
+    if not isinstance(raw, str) or not raw:
+        return words
+    parsed = _parsed(raw.encode("utf-8", "surrogatepass"))
+    return f"{words}: {raw if parsed is None else _readable(parsed)}"
+
+
+def _status(error: dict[str, Any]) -> int | None:
+    code = error.get("code")
+    stated = int(code) if isinstance(code, str) and re.fullmatch("[45][0-9]{2}", code) else code
+    if not isinstance(stated, int) or isinstance(stated, bool):
+        return None
+    return stated if 400 <= stated < 600 else None  # noqa: PLR2004
+
+
+def _readable(value: object) -> str:
+    # Without the escapes of JSON, behind which a key would not be recognized.
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except RecursionError:
+        return "an error of very many layers"
+
+
+def _parsed(data: bytes) -> object:
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError):
+        return None

@@ -1,0 +1,139 @@
+"""How fast one model is asked: so many at once, so much per minute, and less when it says so."""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+
+from eval_pipeline.providers.limits import Meter, Window
+
+
+class Halted(Exception):  # noqa: N818
+    """There is no use in going on, so nothing is waited for any longer."""
+
+
+class Halt:
+    """Ends all waiting of those who share it, at once; what is on its way comes in."""
+
+    def __init__(self) -> None:
+        self.halted = False
+        self._waiting: set[asyncio.Future[None]] = set()
+
+    def __call__(self) -> None:
+        self.halted = True
+        for future in tuple(self._waiting):
+            if not future.done():
+                future.set_exception(Halted())
+
+    def future(self) -> asyncio.Future[None]:
+        """Something to wait for, which the halt ends."""
+        if self.halted:
+            raise Halted
+        future = asyncio.get_running_loop().create_future()
+        self._waiting.add(future)
+        future.add_done_callback(self._waiting.discard)
+        return future
+
+    async def sleep(self, seconds: float) -> None:
+        """Waits so long, or until the halt."""
+        future = self.future()
+        timer = asyncio.get_running_loop().call_later(seconds, _finish, future)
+        try:
+            await future
+        finally:
+            timer.cancel()
+
+
+class Pace:
+    """The one place through which every request to a model goes."""
+
+    def __init__(
+        self,
+        most: int,
+        *,
+        requests: Sequence[Meter] = (),
+        tokens: Sequence[Meter] = (),
+        longest_wait_s: float = float("inf"),
+    ) -> None:
+        self.window = Window(most)
+        self._longest_wait_s = longest_wait_s
+        self._requests, self._tokens = requests, tokens
+        self._running = 0
+        self._queue: deque[asyncio.Future[None]] = deque()
+        self._closed_until = 0.0
+
+    @asynccontextmanager
+    async def turn(self, halt: Halt, *, tokens: float) -> AsyncIterator[None]:
+        """One request's turn: waits for a place among those at work, then for the meters."""
+        await self._enter(halt)
+        try:
+            if self._requests or self._tokens:
+                await self._wait_for_meters(halt, tokens)
+            elif halt.halted:
+                raise Halted
+            yield
+        finally:
+            self._leave()
+
+    def answered(self, started: float, *, tokens_off: float) -> None:
+        """A reply came; it took so many more tokens than were expected."""
+        self.window.answered(started)
+        for meter in self._tokens:
+            meter.correct(tokens_off)
+
+    def turned_away(self, started: float, retry_after: float | None) -> None:
+        """The server asks for fewer; when it turns most away, all wait as long as it says."""
+        moment = time.monotonic()
+        burst = self.window.turned_away(started, moment)
+        if burst and retry_after is not None and retry_after <= self._longest_wait_s:
+            self._closed_until = max(self._closed_until, moment + retry_after)
+            asyncio.get_running_loop().call_later(retry_after, self._let_in)
+
+    @property
+    def _is_open(self) -> bool:
+        return self._running < self.window.width and time.monotonic() >= self._closed_until
+
+    async def _enter(self, halt: Halt) -> None:
+        if self._is_open and not self._queue:
+            self._running += 1
+            return
+        future = halt.future()
+        self._queue.append(future)
+        try:
+            await future
+        except BaseException:
+            if _is_fulfilled(future):  # the place was given to someone who has just left
+                self._leave()
+            raise
+
+    def _leave(self) -> None:
+        self._running -= 1
+        self._let_in()
+
+    def _let_in(self) -> None:
+        while self._queue and self._is_open:
+            future = self._queue.popleft()
+            if not future.done():
+                self._running += 1
+                future.set_result(None)
+
+    async def _wait_for_meters(self, halt: Halt, tokens: float) -> None:
+        moment = time.monotonic()
+        waits = [meter.wait_for(1, moment) for meter in self._requests]
+        waits += [meter.wait_for(tokens, moment) for meter in self._tokens]
+        if halt.halted:
+            raise Halted
+        if wait := max(waits):
+            await halt.sleep(wait)
+
+
+def _finish(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+def _is_fulfilled(future: asyncio.Future[None]) -> bool:
+    with suppress(asyncio.CancelledError):
+        return future.done() and future.exception() is None
+    return False

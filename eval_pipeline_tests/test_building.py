@@ -1,0 +1,128 @@
+"""The DuckDB file is filled in little memory, from files that may be compacted meanwhile."""
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import chain, repeat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eval_pipeline import building
+from eval_pipeline.building import WarehouseError, build
+from eval_pipeline.journal import PREDICTIONS, Journal, Stream
+from eval_pipeline.journal.disk import GoneError
+from eval_pipeline.warehouse import Warehouse
+from eval_pipeline_tests.builders import a_journal, a_prediction, a_warehouse
+
+# Publishes a journal with this many long answers, and says how much the process has grown by it.
+PUBLISHER = """
+import resource, sys
+from pathlib import Path
+from eval_pipeline.journal import Journal
+from eval_pipeline.warehouse import Warehouse
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before = peak()
+Warehouse(Path(sys.argv[1], "evals.duckdb"), Journal(Path(sys.argv[1], "journal"))).publish()
+print((peak() - before) // 1024)
+"""
+
+
+@dataclass(frozen=True)
+class StaleJournal(Journal):
+    """Lists a file that is gone, each time that the next of its listings is to be stale."""
+
+    is_stale: Iterator[bool] = field(default_factory=lambda: repeat(False))
+
+    def files(self, stream: Stream[Any], *parts: str) -> list[Path]:
+        found = super().files(stream, *parts)
+        if stream is PREDICTIONS and next(self.is_stale, False):
+            return [*found, self.root / "predictions" / "gone.jsonl"]
+        return found
+
+
+def rows(warehouse: Warehouse) -> list[list[tuple[object, ...]]]:
+    tables = ("items", "runs", "predictions", "judged", "metrics", "leaderboard")
+    with warehouse.reading() as db:
+        return [db.sql(f"from {name} order by all").fetchall() for name in tables]
+
+
+def in_another_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(building, "LARGE", 0)
+
+
+def with_too_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(building, "LEAST_MEMORY", 2 * 1024 * 1024)
+
+
+@pytest.mark.parametrize("way", [in_another_process, with_too_little_memory])
+def test_the_file_is_the_same_however_it_is_built(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: Callable[[pytest.MonkeyPatch], None]
+) -> None:
+    warehouse = a_warehouse(tmp_path, *(a_prediction(f"q{n}", answer="ü\0") for n in range(3)))
+    before = rows(warehouse)
+
+    way(monkeypatch)
+    warehouse.publish(force=True)
+
+    assert all(before)
+    assert rows(warehouse) == before
+    assert {path.name for path in tmp_path.iterdir()} == {"evals.duckdb", "evals.lock", "journal"}
+
+
+def test_lines_of_any_length_are_loaded(tmp_path: Path) -> None:
+    long = a_prediction("q1", answer="x" * 5_000_000)
+
+    warehouse = a_warehouse(tmp_path, long, a_prediction("q2"))
+
+    with warehouse.reading() as db:
+        lengths = db.sql("select length(answer) from predictions order by item_id").fetchall()
+    assert lengths == [(5_000_000,), (2,)]
+
+
+@pytest.mark.parametrize("large", [0, building.LARGE])
+def test_what_goes_wrong_is_told_from_either_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, large: int
+) -> None:
+    journal = a_journal(tmp_path, a_prediction())
+    monkeypatch.setattr(building, "LARGE", large)
+
+    with pytest.raises(WarehouseError, match=r"can not be built \(.*missing.*evals rebuild"):
+        build(tmp_path / "missing" / "evals.new", journal, "snapshot")
+
+
+@pytest.mark.parametrize("good_listings", range(5))
+def test_a_file_that_was_compacted_meanwhile_is_no_reason_to_give_up(
+    tmp_path: Path, good_listings: int
+) -> None:
+    journal = a_journal(tmp_path, a_prediction())
+    stale = StaleJournal(journal.root, chain([False] * good_listings, [True]))
+    warehouse = Warehouse(tmp_path / "evals.duckdb", stale)
+
+    warehouse.publish()
+
+    with warehouse.reading() as db:
+        assert db.sql("select count(*) from predictions").fetchall() == [(1,)]
+
+
+def test_files_that_keep_going_away_are_told_and_the_old_file_stays(tmp_path: Path) -> None:
+    warehouse = a_warehouse(tmp_path)
+    before = warehouse.path.read_bytes()
+    stale = StaleJournal(warehouse.journal.root, repeat(True))
+
+    with pytest.raises(GoneError, match="try again"):
+        Warehouse(warehouse.path, stale).publish()
+
+    assert warehouse.path.read_bytes() == before
+
+
+def test_the_pipelines_own_process_does_not_grow_with_the_journal(tmp_path: Path) -> None:
+    a_journal(tmp_path, *(a_prediction(f"q{n}", answer="x" * 20_000) for n in range(2000)))
+
+    command = [sys.executable, "-c", PUBLISHER, str(tmp_path)]
+    grown_by = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+    assert int(grown_by) < 20
