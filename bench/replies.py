@@ -34,15 +34,15 @@ class Replies:
         self._events = _events(model, pieces)
         self._whole = _whole(model, f"[[{''.join(pieces)}").split(b"[[")
 
-    def stream(self, mark: bytes) -> bytes:
-        """A chunked stream of events; its first one names the question."""
+    def stream(self, mark: bytes) -> tuple[bytes, ...]:
+        """The pieces of a chunked stream, one per event; the first event names the question."""
         before, after = self._first
-        return _STREAM_HEAD + _chunk(before + self._said(mark) + after) + self._events
+        return (_STREAM_HEAD + _chunk(before + self._said(mark) + after), *self._events)
 
-    def whole(self, mark: bytes) -> bytes:
+    def whole(self, mark: bytes) -> tuple[bytes]:
         """The same reply in one piece."""
         before, after = self._whole
-        return response(b"200 OK", before + self._said(mark) + after)
+        return (response(b"200 OK", before + self._said(mark) + after),)
 
     def _said(self, mark: bytes) -> bytes:
         return mark + b". " if self._says_mark else b""
@@ -81,7 +81,7 @@ def _event(model: str, delta: Mapping[str, object], finish: str | None = None) -
     return b"data: %b\n\n" % json.dumps({**about, "choices": [choice]}).encode()
 
 
-def _events(model: str, pieces: Sequence[str]) -> bytes:
+def _events(model: str, pieces: Sequence[str]) -> list[bytes]:
     usage = {"id": "simulated", "model": model, "choices": [], "usage": _USAGE}
     events = [
         *(_event(model, {"content": piece}) for piece in pieces),
@@ -89,7 +89,8 @@ def _events(model: str, pieces: Sequence[str]) -> bytes:
         b"data: %b\n\n" % json.dumps(usage).encode(),
         b"data: [DONE]\n\n",
     ]
-    return b"".join(map(_chunk, events)) + b"0\r\n\r\n"
+    *chunks, last = map(_chunk, events)
+    return [*chunks, last + b"0\r\n\r\n"]
 
 
 def _whole(model: str, text: str) -> bytes:

@@ -84,7 +84,7 @@ class Book:
         self._replies: dict[str, Replies] = {}
         self.model_list = json_response(model_list(behaviour.models))
 
-    def answer(self, body: bytes) -> tuple[float, bytes, ModelLog]:
+    def answer(self, body: bytes) -> tuple[float, tuple[bytes, ...], ModelLog]:
         """After how many seconds to send what."""
         found, marked = _MODEL.search(body), _MARK.search(body)
         model = found[1].decode() if found else "unknown"
@@ -95,12 +95,12 @@ class Book:
         delay = self.behaviour.slow.get(model, self.behaviour.latency_s)
         return delay, self._reply(model, mark, body), log
 
-    def _reply(self, model: str, mark: bytes, body: bytes) -> bytes:
+    def _reply(self, model: str, mark: bytes, body: bytes) -> tuple[bytes, ...]:
         replies = self._replies.get(model)
         if replies is None:
             replies = self._replies[model] = Replies(model, self.behaviour.failing.get(model))
         if replies.failure:
-            return replies.failure
+            return (replies.failure,)
         return replies.stream(mark) if _STREAM.search(body) else replies.whole(mark)
 
     def look_up(self, path: bytes) -> bytes:
@@ -139,7 +139,7 @@ class Connection(asyncio.Protocol):
 
     def _handle(self, head: bytes, body: bytes) -> None:
         if head.startswith(b"GET "):
-            self._send(self._book.look_up(head.split(b" ", 2)[1]), None)
+            self._send((self._book.look_up(head.split(b" ", 2)[1]),), None)
             return
         delay, reply, log = self._book.answer(body)
         if delay:
@@ -147,11 +147,15 @@ class Connection(asyncio.Protocol):
         else:
             self._send(reply, log)
 
-    def _send(self, reply: bytes, log: ModelLog | None) -> None:
+    def _send(self, pieces: tuple[bytes, ...], log: ModelLog | None) -> None:
+        """One piece after the other, as tokens come: none waits to be sent with the next."""
         transport = self._transport
         sent = transport is not None and not transport.is_closing()
         if transport is not None and sent:
-            transport.write(reply)
+            transport.write(pieces[0])
+            if len(pieces) > 1:
+                self._loop.call_soon(self._send, pieces[1:], log)
+                return
         if log:
             log.end(sent=sent)
 

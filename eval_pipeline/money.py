@@ -72,7 +72,7 @@ class Forecast:
 
     def learn(self, usage: Usage) -> None:
         self.replies += 1
-        self.tokens += (usage.input_tokens or 0) + (usage.output_tokens or 0)
+        self.tokens += usage.tokens
         self.cost_usd += usage.cost_usd or 0.0
 
 
@@ -129,7 +129,7 @@ class Account:
 
     async def reserve(self, usd: float, halt: Halt) -> None:
         """Sets money aside for a request; near the end it waits for what others really cost."""
-        while True:
+        while self.purses:
             if spent := next((purse for purse in self.purses if purse.reached), None):
                 raise BudgetReached(spent.sentence())
             if all(purse.has_room(usd) for purse in self.purses):

@@ -39,6 +39,8 @@ ModelId = Annotated[
 
 def whole_characters(text: str) -> str:
     """Joins halves of a character that were split; a half that stays alone can not be kept."""
+    if text.isascii():
+        return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
@@ -241,6 +243,10 @@ class Usage(Record):
     cost_usd: float | None = None
     cost_estimated: bool = True
 
+    @property
+    def tokens(self) -> int:
+        return (self.input_tokens or 0) + (self.output_tokens or 0)
+
     def plus(self, other: "Usage") -> "Usage":
         """Both together; what only one of them knows counts as it is."""
         names = ("input_tokens", "output_tokens", "reasoning_tokens", "cached_tokens", "cost_usd")
@@ -319,6 +325,9 @@ def _sum(one: float | None, other: float | None) -> float | None:
     return other if one is None else one if other is None else one + other
 
 
+_CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+
+
 def fingerprint(*parts: JsonValue) -> str:
     """A short hash of everything that is given: equal parts, equal hash."""
     running = RunningFingerprint()
@@ -336,8 +345,7 @@ class RunningFingerprint:
 
     def add(self, part: JsonValue) -> None:
         """One more part, after those before it."""
-        text = json.dumps(part, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-        self._hash.update(self._comma + text.encode("utf-8", "surrogatepass"))
+        self._hash.update(self._comma + _CANONICAL.encode(part).encode("utf-8", "surrogatepass"))
         self._comma = b","
 
     def value(self) -> str:

@@ -1,12 +1,9 @@
 """What becomes of a reply on the wire, over real HTTP: whole replies, streams, and all the rest."""
 
-import asyncio
-from collections.abc import AsyncIterator
-
 import pytest
 
 from eval_pipeline.providers import client
-from eval_pipeline.providers.client import events
+from eval_pipeline.providers.client import Events
 from eval_pipeline.providers.demo.server import DemoGateway
 from eval_pipeline.records import Outcome
 from eval_pipeline_tests.builders import a_question
@@ -70,14 +67,10 @@ def test_a_stream_may_be_written_in_many_ways(events: bytes) -> None:
     assert (reply.text, reply.outcome) == (TEXT, Outcome.OK)
 
 
-async def events_in(pieces: list[bytes]) -> list[bytes]:
+def events_in(pieces: list[bytes]) -> list[bytes]:
     """On a real socket pieces join as they like; here every one arrives on its own."""
-
-    async def content() -> AsyncIterator[bytes]:
-        for piece in pieces:
-            yield piece
-
-    return [data async for data in events(content())]
+    events = Events()
+    return [data for piece in pieces for data in events.feed(piece)]
 
 
 def test_a_stream_may_arrive_in_any_pieces() -> None:
@@ -86,7 +79,7 @@ def test_a_stream_may_arrive_in_any_pieces() -> None:
     halves = [[sent[:at], sent[at:]] for at in range(1, len(sent))]
     letters = [sent[at : at + 1] for at in range(len(sent))]
 
-    read = [asyncio.run(events_in(pieces)) for pieces in [*halves, letters]]
+    read = [events_in(pieces) for pieces in [*halves, letters]]
 
     assert read == [[first, b"{}"]] * len(read)
 

@@ -23,13 +23,16 @@ class Crowd:
         self._now = 0
 
     async def one(self, seconds: float = 0.001) -> None:
-        async with self.pace.turn(self.halt, tokens=1):
+        await self.pace.enter(self.halt, tokens=1)
+        try:
             self.began.set()
             self._now += 1
             self.most_at_once = max(self.most_at_once, self._now)
             await asyncio.sleep(seconds)
-            self._now -= 1
             self.served += 1
+        finally:
+            self._now -= 1
+            self.pace.leave()
 
 
 def run(work: Coroutine[Any, Any, None]) -> None:

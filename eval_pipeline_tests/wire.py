@@ -14,6 +14,7 @@ from pydantic import JsonValue
 
 from eval_pipeline.providers.chat import ChatReply, ChatRequest, ProviderError
 from eval_pipeline.providers.client import HttpProvider, open_session
+from eval_pipeline.providers.deadline import Deadline
 from eval_pipeline.providers.dialects.dialect import DIALECTS
 from eval_pipeline.records import DialectName
 from eval_pipeline_tests.builders import a_question
@@ -44,7 +45,8 @@ async def provider_at(
 ) -> AsyncIterator[HttpProvider]:
     async with open_session() as session:
         spoken = DIALECTS[dialect]
-        yield HttpProvider(session, base_url, spoken, spoken.headers(KEY), timeout_s, redact)
+        deadline = Deadline(timeout_s)
+        yield HttpProvider(session, base_url, spoken, spoken.headers(KEY), deadline, redact)
 
 
 def complete(

@@ -19,7 +19,7 @@ MOST_BYTES_WAITING = 8 * 1024 * 1024
 MOST_LINES_WAITING = 2000
 FARTHEST_BEHIND_S = 0.1
 # Where fsync costs next to nothing, one for each record would cost more than all the rest.
-PAUSE_S = 0.005
+PAUSE_S = 0.02
 
 R = TypeVar("R", bound=Record)
 

@@ -1,9 +1,8 @@
 """One attempt over HTTP: a request in a model's dialect, its reply read to the end, or an error."""
 
-import asyncio
 import json
 import time
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.request import getproxies
@@ -14,6 +13,7 @@ from aiohttp.http_exceptions import ContentEncodingError
 from pydantic_core import from_json, to_json
 
 from eval_pipeline.providers.chat import ChatReply, ChatRequest, ProviderError
+from eval_pipeline.providers.deadline import Deadline
 from eval_pipeline.providers.dialects.dialect import Collected, Dialect
 from eval_pipeline.providers.dialects.errors import provider_error
 from eval_pipeline.providers.limits import parse_retry_after
@@ -26,7 +26,7 @@ KEEP_ALIVE_S = 60.0
 _OK = 200
 
 
-def open_session() -> aiohttp.ClientSession:
+def open_session(*, secure: bool = False) -> aiohttp.ClientSession:
     """Pooled connections; how many requests run at once is the caller's business.
 
     aiohttp itself and not behind httpx, whose layer costs twice as much as all the rest.
@@ -35,7 +35,7 @@ def open_session() -> aiohttp.ClientSession:
         limit=0,
         keepalive_timeout=KEEP_ALIVE_S,
         ttl_dns_cache=300,
-        ssl=httpx.create_ssl_context(),
+        ssl=httpx.create_ssl_context() if secure else True,
     )
     return aiohttp.ClientSession(
         connector=connector,
@@ -54,17 +54,19 @@ class HttpProvider:
     address: str
     dialect: Dialect
     headers: Mapping[str, str] = field(repr=False)
-    timeout_s: float
+    deadline: Deadline
     redact: Callable[[str], str]
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         """One attempt: a whole reply, or a ProviderError."""
         try:
-            async with asyncio.timeout(self.timeout_s):
+            with self.deadline:
                 collected = await self._exchange(request)
         except TimeoutError:
             raise ProviderError(
-                Outcome.TIMEOUT, f"No whole reply within {self.timeout_s:g} s.", transient=True
+                Outcome.TIMEOUT,
+                f"No whole reply within {self.deadline.seconds:g} s.",
+                transient=True,
             ) from None
         except (aiohttp.ClientError, OSError) as error:
             raise self._connection_error(error) from None
@@ -81,8 +83,10 @@ class HttpProvider:
             if response.status != _OK:
                 raise self._refusal(response, await _read(response))
             if "text/event-stream" in response.headers.get("content-type", "").lower():
-                async for data in events(response.content.iter_any()):
-                    collected.add_event(_parsed(data))
+                events = Events()
+                async for chunk in response.content.iter_any():
+                    for data in events.feed(chunk):
+                        collected.add_event(_parsed(data))
                 if not collected.finished:
                     raise ProviderError(
                         Outcome.CUT_STREAM, "The stream broke off before its end.", transient=True
@@ -146,14 +150,19 @@ async def _read(response: aiohttp.ClientResponse) -> bytes:
     return bytes(data)
 
 
-async def events(chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
-    """The data of each server-sent event. Lines end at \\n only: a reply may hold other breaks."""
-    rest, size = b"", 0
-    async for chunk in chunks:
-        size += len(chunk)
-        if size > LARGEST_REPLY:
+class Events:
+    """The data of server-sent events. Lines end at \\n only: a reply may hold other breaks."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+        self._size = 0
+
+    def feed(self, chunk: bytes) -> Iterator[bytes]:
+        """What is complete with this piece of the stream."""
+        self._size += len(chunk)
+        if self._size > LARGEST_REPLY:
             raise ProviderError(Outcome.INVALID_REPLY, "The reply is larger than 32 MiB.")
-        *lines, rest = (rest + chunk).split(b"\n")
+        *lines, self._rest = (self._rest + chunk).split(b"\n")
         for line in lines:
             if line.startswith(b"data:"):
                 data = line[5:].strip()

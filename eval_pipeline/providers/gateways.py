@@ -10,6 +10,7 @@ import httpx
 
 from eval_pipeline.environment import SettingsError
 from eval_pipeline.providers.client import CONNECT_TIMEOUT_S, HttpProvider, open_session
+from eval_pipeline.providers.deadline import Deadline
 from eval_pipeline.providers.demo.server import DemoGateway
 from eval_pipeline.providers.dialects.dialect import DIALECTS
 from eval_pipeline.providers.limits import Meter
@@ -25,7 +26,7 @@ class Gateways:
         self._settings = settings
         self._demo_items = demo_items
         self._demo: str | None = None
-        self._sessions: dict[str, aiohttp.ClientSession] = {}
+        self._sessions: dict[tuple[str, bool], aiohttp.ClientSession] = {}
         self._meters: dict[str, _Meters] = {}
         self._open = AsyncExitStack()
 
@@ -44,12 +45,13 @@ class Gateways:
         """Who answers for the model; without its key nothing is asked."""
         gateway = self._settings.gateway(model.gateway)
         _check_key(gateway, self._settings)
+        address = gateway.dialect_address(model.dialect) or self._start_demo()
         return HttpProvider(
-            session=self._session(gateway),
-            address=gateway.dialect_address(model.dialect) or self._start_demo(),
+            session=self._session(gateway.name, secure=address.startswith("https:")),
+            address=address,
             dialect=DIALECTS[model.dialect],
             headers=self._headers(gateway, model.dialect),
-            timeout_s=self._settings.requests.timeout_s,
+            deadline=Deadline(self._settings.requests.timeout_s),
             redact=self._settings.redact,
         )
 
@@ -84,12 +86,12 @@ class Gateways:
             **DIALECTS[dialect].headers(key.get_secret_value() if key else None),
         }
 
-    def _session(self, gateway: Gateway) -> aiohttp.ClientSession:
-        if gateway.name not in self._sessions:
-            session = open_session()
+    def _session(self, gateway: str, *, secure: bool) -> aiohttp.ClientSession:
+        if (gateway, secure) not in self._sessions:
+            session = open_session(secure=secure)
             self._open.push_async_callback(session.close)
-            self._sessions[gateway.name] = session
-        return self._sessions[gateway.name]
+            self._sessions[gateway, secure] = session
+        return self._sessions[gateway, secure]
 
     def _start_demo(self) -> str:
         if self._demo is None:

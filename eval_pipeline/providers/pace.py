@@ -3,8 +3,8 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 
 from eval_pipeline.providers.limits import Meter, Window
 
@@ -63,18 +63,22 @@ class Pace:
         self._queue: deque[asyncio.Future[None]] = deque()
         self._closed_until = 0.0
 
-    @asynccontextmanager
-    async def turn(self, halt: Halt, *, tokens: float) -> AsyncIterator[None]:
-        """One request's turn: waits for a place among those at work, then for the meters."""
-        await self._enter(halt)
+    async def enter(self, halt: Halt, *, tokens: float) -> None:
+        """Waits for a place among those at work, then for the meters; `leave` gives it back."""
+        if not self._is_open or self._queue:
+            await self._wait_for_a_place(halt)
+        else:
+            self._running += 1
         try:
-            if self._requests or self._tokens:
-                await self._wait_for_meters(halt, tokens)
-            elif halt.halted:
-                raise Halted
-            yield
-        finally:
-            self._leave()
+            await self._wait_for_meters(halt, tokens)
+        except BaseException:
+            self.leave()
+            raise
+
+    def leave(self) -> None:
+        """The request is done, whatever came of it."""
+        self._running -= 1
+        self._let_in()
 
     def answered(self, started: float, *, tokens_off: float) -> None:
         """A reply came; it took so many more tokens than were expected."""
@@ -94,22 +98,15 @@ class Pace:
     def _is_open(self) -> bool:
         return self._running < self.window.width and time.monotonic() >= self._closed_until
 
-    async def _enter(self, halt: Halt) -> None:
-        if self._is_open and not self._queue:
-            self._running += 1
-            return
+    async def _wait_for_a_place(self, halt: Halt) -> None:
         future = halt.future()
         self._queue.append(future)
         try:
             await future
         except BaseException:
             if _is_fulfilled(future):  # the place was given to someone who has just left
-                self._leave()
+                self.leave()
             raise
-
-    def _leave(self) -> None:
-        self._running -= 1
-        self._let_in()
 
     def _let_in(self) -> None:
         while self._queue and self._is_open:
@@ -119,11 +116,13 @@ class Pace:
                 future.set_result(None)
 
     async def _wait_for_meters(self, halt: Halt, tokens: float) -> None:
+        if halt.halted:
+            raise Halted
+        if not self._requests and not self._tokens:
+            return
         moment = time.monotonic()
         waits = [meter.wait_for(1, moment) for meter in self._requests]
         waits += [meter.wait_for(tokens, moment) for meter in self._tokens]
-        if halt.halted:
-            raise Halted
         if wait := max(waits):
             await halt.sleep(wait)
 

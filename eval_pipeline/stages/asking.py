@@ -4,7 +4,7 @@ import random
 import time
 from dataclasses import dataclass
 
-from eval_pipeline.money import BudgetReached, Forecast, priced
+from eval_pipeline.money import Account, BudgetReached, Expected, Forecast, priced
 from eval_pipeline.providers.chat import Asked, ChatProvider, ChatReply, ChatRequest, ProviderError
 from eval_pipeline.providers.limits import RetryPolicy
 from eval_pipeline.providers.pace import Halted, Pace
@@ -48,22 +48,30 @@ class Asking:
     async def _attempt(self, request: ChatRequest, shift: Shift) -> tuple[ChatReply, Usage]:
         """One request, with what it cost, and counted in how fast the next ones go."""
         expected = self.forecast.expect(request)
-        async with self.pace.turn(shift.halt, tokens=expected.tokens):
+        await self.pace.enter(shift.halt, tokens=expected.tokens)
+        try:
             await shift.account.reserve(expected.cost_usd, shift.halt)
-            started, cost = time.monotonic(), 0.0
-            try:
-                reply = await self.provider.complete(request)
-                usage = priced(reply.usage, self.forecast.prices)
-                cost = usage.cost_usd or 0.0
-            except ProviderError as error:
-                if error.outcome is Outcome.RATE_LIMITED:
-                    self.pace.turned_away(started, error.retry_after)
-                raise
-            finally:
-                shift.account.settle(expected.cost_usd, cost)
-            tokens = (usage.input_tokens or 0) + (usage.output_tokens or 0)
-            self.pace.answered(started, tokens_off=tokens - expected.tokens)
-            self.forecast.learn(usage)
+            reply, usage = await self._exchange(request, expected, shift.account)
+        finally:
+            self.pace.leave()
+        self.forecast.learn(usage)
+        return reply, usage
+
+    async def _exchange(
+        self, request: ChatRequest, expected: Expected, account: Account
+    ) -> tuple[ChatReply, Usage]:
+        started, cost = time.monotonic(), 0.0
+        try:
+            reply = await self.provider.complete(request)
+            usage = priced(reply.usage, self.forecast.prices)
+            cost = usage.cost_usd or 0.0
+        except ProviderError as error:
+            if error.outcome is Outcome.RATE_LIMITED:
+                self.pace.turned_away(started, error.retry_after)
+            raise
+        finally:
+            account.settle(expected.cost_usd, cost)
+        self.pace.answered(started, tokens_off=usage.tokens - expected.tokens)
         return reply, usage
 
     async def _may_try_again(

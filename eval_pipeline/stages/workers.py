@@ -174,8 +174,10 @@ class Shift:
 
     def _heed(self, record: Prediction | Judgement) -> None:
         """Stops where no other request can do better."""
-        if record.outcome is not Outcome.OK:
-            self.tally.trouble = record.trouble
+        if record.outcome is Outcome.OK:
+            self._answered_before, self._failures_in_a_row = True, 0
+            return
+        self.tally.trouble = record.trouble
         if record.outcome.is_hopeless(answered_before=self._answered_before):
             self.stop(record.trouble, failed=True)
         if record.outcome.is_result:
