@@ -1,5 +1,6 @@
 """Fills a new DuckDB file from the journal; a large one in a process of its own."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -18,7 +19,7 @@ SQL = Path(__file__).parent / "sql"
 DERIVED = ("metrics", "leaderboard")
 MEGABYTE = 1024 * 1024
 # From here on the memory that DuckDB needs shows beside that of the pipeline.
-LARGE = 4 * MEGABYTE
+LARGE = MEGABYTE
 # From here on a second thread is worth its memory.
 HUGE = 256 * MEGABYTE
 LEAST_MEMORY = 88 * MEGABYTE
@@ -27,6 +28,8 @@ PARQUET_FACTOR = 4
 # Rows are wide: a group of them is held in memory until it is written.
 ROWS_AT_ONCE = 4096
 EXPLAINED, GONE = 3, 4
+# Of the environment, which has keys in it.
+NEEDED = ("PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "PYTHONPATH", "SYSTEMROOT", "TEMP")
 
 
 class WarehouseError(Exception):
@@ -105,6 +108,7 @@ def _fill_apart(path: Path, journal: Journal, snapshot: str) -> None:
     done = subprocess.run(  # noqa: S603  (it is this very module)
         [sys.executable, "-m", __name__, *arguments],
         cwd=Path(__file__).parents[1],
+        env={name: os.environ[name] for name in NEEDED if name in os.environ},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

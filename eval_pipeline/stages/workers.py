@@ -17,6 +17,8 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 L = TypeVar("L", Prediction, Judgement)
 PROGRESS_EVERY_S = 10.0
+BETWEEN_HIRES_S = 0.0005
+"""About the time that a request takes of our own: then the next one is ready when it is done."""
 MOST_WAITING = 10
 """How many times as many items as workers may wait to be asked again."""
 
@@ -124,10 +126,19 @@ class Shift:
                     group.create_task(self._work(queue, do))
 
                 self._hire = hire
-                for _ in range(min(self._num_workers, self.tally.planned)):
-                    hire()
+                await self._hire_all(min(self._num_workers, self.tally.planned))
         except* JournalError as errors:
             self.stop(str(errors.exceptions[0]), failed=True)
+
+    async def _hire_all(self, count: int) -> None:
+        """One after the other: those who begin at once would wait for each other ever after."""
+        began, hired = time.monotonic(), 0
+        while hired < count and not self.halt.halted:
+            due = 1 + int((time.monotonic() - began) / BETWEEN_HIRES_S)
+            while hired < min(due, count):
+                self._hire()
+                hired += 1
+            await asyncio.sleep(BETWEEN_HIRES_S)
 
     async def rest(self, seconds: float) -> None:
         """Waits until an item may be asked again; somebody else takes the place meanwhile."""
