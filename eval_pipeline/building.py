@@ -1,14 +1,17 @@
 """Fills a new DuckDB file from the journal; a large one in a process of its own."""
 
 import os
+import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import duckdb
+from pydantic import TypeAdapter
 
 from eval_pipeline.journal import JUDGED, PREDICTIONS, STREAMS, Journal, Stream
 from eval_pipeline.journal.disk import GoneError, JournalError, remove
@@ -16,6 +19,14 @@ from eval_pipeline.journal.lines import JSONL, PARQUET, longest_line, quoted
 from eval_pipeline.records import now
 
 SQL = Path(__file__).parent / "sql"
+TABLES = {
+    "versions": ["benchmark_versions"],
+    "items": ["items"],
+    "sightings": ["model_catalog"],
+    "runs": ["runs", "plans"],
+    "predictions": ["predictions"],
+    "judged": ["judged"],
+}
 DERIVED = ("metrics", "leaderboard")
 MEGABYTE = 1024 * 1024
 # From here on the memory that DuckDB needs shows beside that of the pipeline.
@@ -36,41 +47,85 @@ class WarehouseError(Exception):
     """The file can not be read or replaced; the message says what to do."""
 
 
-def build(path: Path, journal: Journal, snapshot: str) -> None:
+@dataclass(frozen=True)
+class Order:
+    """What is to be built: all of a journal, or what has changed on top of the file as it is."""
+
+    journal: Journal
+    snapshots: Mapping[str, str]
+    changed: Sequence[str]
+    base: Path | None = None
+
+    @property
+    def loads(self) -> list[Stream[Any]]:
+        """The streams to read."""
+        return [one for one in STREAMS if self.base is None or one.name in self.changed]
+
+    @property
+    def derives(self) -> Sequence[str]:
+        """The tables to compute; what is known about models shows in the last one only."""
+        return DERIVED[1:] if self.base and set(self.changed) == {"sightings"} else DERIVED
+
+
+def build(path: Path, order: Order) -> None:
     """Makes the file at this path, which shows the journal; if that fails, there is none."""
     try:
-        if _weight(journal) < LARGE:
-            fill(path, journal, snapshot)
+        if _weight(order) < LARGE:
+            fill(path, order)
         else:
-            _fill_apart(path, journal, snapshot)
+            _fill_apart(path, order)
     except BaseException:
         for left in path.parent.glob(f"{path.name}*"):
             remove(left)
         raise
 
 
-def fill(path: Path, journal: Journal, snapshot: str) -> None:
+def fill(path: Path, order: Order) -> None:
     """Fills the file within bounds of memory; where they prove too narrow, within wider ones."""
-    weight = _weight(journal)
+    weight = _weight(order)
     threads = 1 if weight < HUGE else 2
     memory = (LEAST_MEMORY + weight // 10) * threads
     for limit in (f"{memory}B", f"{3 * memory}B"):
         with suppress(duckdb.OutOfMemoryException):
-            return _fill(path, journal, snapshot, {"threads": f"{threads}", "memory_limit": limit})
+            return _fill(path, order, {"threads": f"{threads}", "memory_limit": limit})
         path.unlink(missing_ok=True)
-    return _fill(path, journal, snapshot, {})
+    return _fill(path, order, {})
 
 
-def _fill(path: Path, journal: Journal, snapshot: str, settings: Mapping[str, str]) -> None:
+def _fill(path: Path, order: Order, settings: Mapping[str, str]) -> None:
+    if order.base is not None:
+        _copy(order.base, path)
     with _new_file(path, settings) as connection:
         apply_migrations(connection)
-        for stream in STREAMS:
-            _load(connection, stream, journal.files(stream))
-        for name in DERIVED:
+        for stream in order.loads:
+            _clear(connection, TABLES[stream.name])
+            _load(connection, stream, order.journal.files(stream))
+        for name in order.derives:
+            _clear(connection, [name])
             _run(connection, SQL / "derive" / f"{name}.sql")
-        connection.execute("insert into published values (?, ?)", [snapshot, now()])
+        _note(connection, order)
         # Closing would swallow it if the disk has no room for the last bytes.
         connection.execute("checkpoint")
+
+
+def _copy(base: Path, path: Path) -> None:
+    try:
+        shutil.copyfile(base, path)
+    except OSError as error:
+        raise _not_built(error) from None
+
+
+def _clear(connection: duckdb.DuckDBPyConnection, tables: Sequence[str]) -> None:
+    for table in tables:
+        connection.execute(f"delete from {table}")
+
+
+def _note(connection: duckdb.DuckDBPyConnection, order: Order) -> None:
+    for part, snapshot in order.snapshots.items():
+        if order.base is None or part in order.changed:
+            connection.execute(
+                "insert or replace into published values (?, ?, ?)", [part, snapshot, now()]
+            )
 
 
 @contextmanager
@@ -88,25 +143,31 @@ def _new_file(path: Path, settings: Mapping[str, str]) -> Iterator[duckdb.DuckDB
             connection.execute("use warehouse")
             yield connection
     except (duckdb.IOException, duckdb.FatalException, duckdb.InternalException) as error:
-        raise WarehouseError(
-            f"The DuckDB file can not be built ({error}). The old one is still there, and all "
-            "results are in the journal: make room on the disk, then run: evals rebuild"
-        ) from None
+        raise _not_built(error) from None
 
 
-def _weight(journal: Journal) -> int:
-    """Bytes of the long streams, as JSON lines."""
-    paths = [path for stream in (PREDICTIONS, JUDGED) for path in journal.files(stream)]
+def _not_built(error: Exception) -> WarehouseError:
+    return WarehouseError(
+        f"The DuckDB file can not be built ({error}). The old one is still there, and all "
+        "results are in the journal: make room on the disk, then run: evals rebuild"
+    )
+
+
+def _weight(order: Order) -> int:
+    """Bytes of the long streams that are read, as JSON lines."""
+    long = [stream for stream in order.loads if stream in (PREDICTIONS, JUDGED)]
+    paths = [path for stream in long for path in order.journal.files(stream)]
     with _files_there(paths):
         factors = {JSONL: 1, PARQUET: PARQUET_FACTOR}
         return sum(path.stat().st_size * factors[path.suffix] for path in paths)
 
 
-def _fill_apart(path: Path, journal: Journal, snapshot: str) -> None:
+def _fill_apart(path: Path, order: Order) -> None:
     """The same in another process: what DuckDB took stays with the process that took it."""
-    arguments = [str(path.absolute()), str(journal.root.absolute()), snapshot]
+    absolute = replace(order, journal=Journal(order.journal.root.absolute()))
+    given = TypeAdapter(Order).dump_json(absolute).decode()
     done = subprocess.run(  # noqa: S603  (it is this very module)
-        [sys.executable, "-m", __name__, *arguments],
+        [sys.executable, "-m", __name__, str(path), given],
         cwd=Path(__file__).parents[1],
         env={name: os.environ[name] for name in NEEDED if name in os.environ},
         stdin=subprocess.DEVNULL,
@@ -119,7 +180,7 @@ def _fill_apart(path: Path, journal: Journal, snapshot: str) -> None:
         case 0:
             return
         case code if code == GONE:
-            raise GoneError(journal.root)
+            raise GoneError(order.journal.root)
         case code if code == EXPLAINED:
             raise WarehouseError(said)
         case code:
@@ -194,9 +255,9 @@ def _run(
         connection.execute(statement, wanted or None)
 
 
-def _main(path: str, root: str, snapshot: str) -> int:
+def _main(path: str, order: str) -> int:
     try:
-        fill(Path(path), Journal(Path(root)), snapshot)
+        fill(Path(path), TypeAdapter(Order).validate_json(order))
     except GoneError:
         return GONE
     except (WarehouseError, JournalError) as error:

@@ -3,23 +3,25 @@
 import logging
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import duckdb
 from filelock import FileLock
 
 from eval_pipeline import building
 from eval_pipeline.building import (
+    Order,
     WarehouseError,
     apply_migrations,
     build,
     migration_names,
     sql_texts,
 )
-from eval_pipeline.journal import Journal, explained
+from eval_pipeline.journal import STREAMS, Journal, Stream, explained
 from eval_pipeline.journal.disk import GoneError, remove
 from eval_pipeline.records import fingerprint, now
 
@@ -27,6 +29,10 @@ __all__ = ["Warehouse", "WarehouseError", "apply_migrations", "migration_names",
 
 log = logging.getLogger(__name__)
 TRIES = 3
+QUERIES = "sql"
+"""The part of the file that is not of the journal: if the queries change, all is built anew."""
+LONG = {"predictions", "judged"}
+"""If these have changed, building on the old file would save nothing and make it larger."""
 
 
 @dataclass(frozen=True)
@@ -36,15 +42,15 @@ class Warehouse:
     path: Path
     journal: Journal
 
-    def publish(self, *, force: bool = False) -> None:
-        """Brings the file up to date with the journal; one process at a time."""
+    def publish(self, *parts: Stream[Any], force: bool = False) -> None:
+        """Brings these parts of the file up to date with the journal, or all; one at a time."""
         with explained(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with FileLock(self.path.with_suffix(".lock"), thread_local=False):
                 for _ in range(TRIES - 1):
                     with suppress(GoneError):  # a file was compacted meanwhile
-                        return self._publish(force=force)
-                return self._publish(force=force)
+                        return self._publish(parts, force=force)
+                return self._publish(parts, force=force)
 
     @contextmanager
     def reading(self) -> Iterator[duckdb.DuckDBPyConnection]:
@@ -61,30 +67,40 @@ class Warehouse:
             _refuse_newer(connection, self.path)
             yield connection
 
-    def _publish(self, *, force: bool) -> None:
+    def _publish(self, parts: Sequence[Stream[Any]], *, force: bool) -> None:
         _remove_leftovers(self.path)
-        snapshot = fingerprint(*self.journal.snapshot(), *sql_texts())
-        if self._snapshot() != snapshot or force:
-            name = f".{self.path.stem}-{os.getpid()}-{secrets.token_hex(3)}.new"
-            build(self.path.with_name(name), self.journal, snapshot)
-            self._swap_in(self.path.with_name(name))
+        wanted = {one.name: fingerprint(*self.journal.snapshot(one)) for one in STREAMS}
+        wanted[QUERIES] = fingerprint(*sql_texts())
+        name = f".{self.path.stem}-{os.getpid()}-{secrets.token_hex(3)}.new"
+        new = self.path.with_name(name).absolute()
+        with self._published() as known:
+            asked = [one.name for one in parts or STREAMS]
+            changed = [part for part in asked if known.get(part) != wanted[part]]
+            whole = force or known.get(QUERIES) != wanted[QUERIES] or not LONG.isdisjoint(changed)
+            base = None if whole else self.path.absolute()
+            if whole or changed:
+                build(new, Order(self.journal, wanted, changed, base))
+        if whole or changed:
+            self._swap_in(new)
         else:
             # Nobody has the file open to write, so a log beside it is not its own.
             self._set_log_aside()
 
-    def _snapshot(self) -> str | None:
-        """Which state of the journal the file shows, or None where it can not be told."""
+    @contextmanager
+    def _published(self) -> Iterator[Mapping[str, str]]:
+        """Which state of the journal the file shows; meanwhile nobody may change it."""
         try:
             connection = _open_undisturbed(self.path)
         except (duckdb.Error, OSError):
-            return None
+            yield {}
+            return
         with connection:
             try:
                 _refuse_newer(connection, self.path)
-                found = connection.sql("select snapshot from published").fetchone()
-            except duckdb.CatalogException:
-                return None
-        return str(found[0]) if found else None
+                found = connection.sql("select part, snapshot from published").fetchall()
+            except (duckdb.CatalogException, duckdb.BinderException):
+                found = []
+            yield dict(found)
 
     def _swap_in(self, built: Path) -> None:
         with built.open("rb") as file:

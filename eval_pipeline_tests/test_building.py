@@ -11,11 +11,21 @@ from typing import Any
 import pytest
 
 from eval_pipeline import building
-from eval_pipeline.building import WarehouseError, build
-from eval_pipeline.journal import PREDICTIONS, Journal, Stream
+from eval_pipeline.benchmark import keep
+from eval_pipeline.building import Order, WarehouseError, build
+from eval_pipeline.journal import PREDICTIONS, SIGHTINGS, Journal, Stream
 from eval_pipeline.journal.disk import GoneError
+from eval_pipeline.records import Sighting, now
 from eval_pipeline.warehouse import Warehouse
-from eval_pipeline_tests.builders import a_journal, a_prediction, a_warehouse
+from eval_pipeline_tests.builders import (
+    a_benchmark,
+    a_journal,
+    a_model,
+    a_prediction,
+    a_question,
+    a_warehouse,
+)
+from eval_pipeline_tests.test_warehouse import rows_of_all_tables
 
 # Publishes a journal with this many long answers, and says how much the process has grown by it.
 PUBLISHER = """
@@ -91,7 +101,7 @@ def test_what_goes_wrong_is_told_from_either_process(
     monkeypatch.setattr(building, "LARGE", large)
 
     with pytest.raises(WarehouseError, match=r"can not be built \(.*missing.*evals rebuild"):
-        build(tmp_path / "missing" / "evals.new", journal, "snapshot")
+        build(tmp_path / "missing" / "evals.new", Order(journal, {}, []))
 
 
 @pytest.mark.parametrize("good_listings", range(5))
@@ -126,3 +136,66 @@ def test_the_pipelines_own_process_does_not_grow_with_the_journal(tmp_path: Path
     grown_by = subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
     assert int(grown_by) < 20
+
+
+def a_sighting(**changes: Any) -> Sighting:
+    return Sighting(model=a_model(**changes), selected=True, seen_at=now())
+
+
+def test_what_has_not_changed_is_not_read_again_and_all_is_as_if_it_had_been(
+    tmp_path: Path,
+) -> None:
+    warehouse = a_warehouse(tmp_path)
+    journal = warehouse.journal
+    journal.write_whole(SIGHTINGS, "first", records=[a_sighting()])
+    warehouse.publish()
+    # Were it read again, this would be the end of it.
+    (predictions,) = journal.files(PREDICTIONS)
+    whole = predictions.read_bytes()
+    predictions.write_bytes(b"\n" * len(whole))
+    journal.write_whole(SIGHTINGS, "second", records=[a_sighting(display_name="Renamed")])
+    keep(a_benchmark(a_question("q1"), a_question("q9")), journal)
+
+    warehouse.publish()
+
+    predictions.write_bytes(whole)
+    partly = rows_of_all_tables(warehouse)
+    warehouse.publish(force=True)
+    assert partly == rows_of_all_tables(warehouse)
+    assert len(partly["predictions"]) == 1
+    assert "Renamed" in partly["model_catalog"][0]
+
+
+def test_only_the_parts_that_were_asked_for_are_brought_up_to_date(tmp_path: Path) -> None:
+    warehouse = a_warehouse(tmp_path)
+    journal = a_journal(tmp_path, a_prediction("q2"))
+    journal.write_whole(SIGHTINGS, "first", records=[a_sighting()])
+
+    warehouse.publish(SIGHTINGS)
+    before = rows_of_all_tables(warehouse)
+    warehouse.publish()
+    after = rows_of_all_tables(warehouse)
+
+    assert (len(before["model_catalog"]), len(before["predictions"])) == (1, 1)
+    assert (len(after["model_catalog"]), len(after["predictions"])) == (1, 2)
+
+
+def test_the_process_that_builds_a_large_file_is_not_given_the_keys(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: dict[str, str] = {}
+    run = subprocess.run
+
+    def watched(*command: Any, **options: Any) -> Any:
+        given.update(options["env"])
+        return run(*command, **options)
+
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-planted-0123456789")
+    monkeypatch.setattr(building, "LARGE", 0)
+    monkeypatch.setattr(subprocess, "run", watched)
+
+    warehouse = a_warehouse(tmp_path)
+
+    assert len(rows_of_all_tables(warehouse)["predictions"]) == 1
+    assert "PATH" in given
+    assert "sk-planted" not in str(given)

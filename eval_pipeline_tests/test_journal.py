@@ -158,12 +158,13 @@ def test_a_journal_of_a_newer_version_is_neither_read_nor_written(
     (tmp_path / "format").write_text(f"{written_by_then}\n")
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
 
-    for attempt in (
+    attempts: list[Callable[[Journal], object]] = [
         *WAYS_TO_WRITE.values(),
         lambda old: old.compact(PREDICTIONS, MODEL, "run-1"),
         lambda old: list(old.read(RUNS)),
-        Journal.snapshot,
-    ):
+        lambda old: old.snapshot(),
+    ]
+    for attempt in attempts:
         with pytest.raises(JournalError, match="Nothing was changed"):
             attempt(journal)
 

@@ -8,7 +8,7 @@ from eval_pipeline.defs.metadata import Board, fail_if_nobody_could, listed, tab
 from eval_pipeline.defs.partitions import keep_in_step, model_partitions
 from eval_pipeline.defs.resources import WarehouseResource
 from eval_pipeline.discovery import look_up, refresh
-from eval_pipeline.journal import RUNS
+from eval_pipeline.journal import ITEMS, RUNS, SIGHTINGS, VERSIONS
 from eval_pipeline.running import run_async
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.judge import judge
@@ -22,7 +22,7 @@ def dataset(
     """Every item of every suite, checked row by row, with the benchmark version they make up."""
     benchmark = load_benchmark(settings)
     keep(benchmark, warehouse.journal)
-    warehouse.publish()
+    warehouse.publish(VERSIONS, ITEMS)
     with warehouse.get_connection() as db:
         categories = table(db, "summaries/dataset")
     version = benchmark.version.benchmark_version
@@ -43,7 +43,7 @@ def model_catalog(
     settings = config.apply(settings)
     refreshed = run_async(refresh(settings, warehouse.journal))
     changes = keep_in_step(context.instance, refreshed)
-    warehouse.publish()
+    warehouse.publish(SIGHTINGS)
     return dg.MaterializeResult(
         metadata={
             "models": len(refreshed.catalog.models),

@@ -3,12 +3,13 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import duckdb
 from dagster_duckdb import DuckDBResource
 from pydantic import Field
 
-from eval_pipeline.journal import Journal
+from eval_pipeline.journal import Journal, Stream
 from eval_pipeline.settings import Settings
 from eval_pipeline.warehouse import Warehouse
 
@@ -26,9 +27,9 @@ class WarehouseResource(DuckDBResource):
     def _warehouse(self) -> Warehouse:
         return Warehouse(Path(self.database), self.journal)
 
-    def publish(self) -> None:
-        """Brings the DuckDB file up to date with the journal."""
-        self._warehouse.publish()
+    def publish(self, *parts: Stream[Any]) -> None:
+        """Brings the DuckDB file, or these parts of it, up to date with the journal."""
+        self._warehouse.publish(*parts)
 
     @contextmanager
     def get_connection(self) -> Iterator[duckdb.DuckDBPyConnection]:

@@ -133,11 +133,11 @@ class Journal:
         finally:
             lock.release()
 
-    def snapshot(self) -> list[str]:
-        """Every file with its size: equal snapshots hold equal records."""
+    def snapshot(self, *streams: Stream[Any]) -> list[str]:
+        """Every file with its size, of these streams or of all: equal ones hold equal records."""
         return [
             f"{path.relative_to(self.root)} {source(path).size}"
-            for stream in STREAMS
+            for stream in streams or STREAMS
             for path in self.files(stream)
         ]
 
