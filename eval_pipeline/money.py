@@ -2,14 +2,17 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from pydantic import AwareDatetime, ConfigDict
 
 from eval_pipeline.journal import Journal, Stream
+from eval_pipeline.journal.lines import read_file
 from eval_pipeline.providers.chat import ChatRequest
 from eval_pipeline.providers.pace import Halt, Halted
 from eval_pipeline.records import Prices, Record, Usage, now
@@ -19,6 +22,7 @@ CHARACTERS_PER_TOKEN = 4
 TOKENS_PER_IMAGE = 1000
 TOKENS_PER_REPLY = 1000
 """What a reply is taken to need until there is one to go by."""
+ENOUGH_COSTS = 200
 
 
 def priced(usage: Usage, prices: Prices) -> Usage:
@@ -29,8 +33,11 @@ def priced(usage: Usage, prices: Prices) -> Usage:
         return usage
     cached = min(usage.cached_tokens or 0, usage.input_tokens)
     thought = min(usage.reasoning_tokens or 0, usage.output_tokens)
-    cached_price = prices.prompt if prices.cached is None else prices.cached
-    thinking_price = prices.completion if prices.reasoning is None else prices.reasoning
+    # Gateways say 0 where they have no price of its own for these.
+    cached_price, thinking_price = (
+        prices.cached or prices.prompt,
+        prices.reasoning or prices.completion,
+    )
     cost = (
         (usage.input_tokens - cached) * prices.prompt
         + cached * cached_price
@@ -42,26 +49,30 @@ def priced(usage: Usage, prices: Prices) -> Usage:
 
 
 class Expected(NamedTuple):
-    """What one request will probably use."""
+    """What one request will probably use; `untried` if none was made yet."""
 
     tokens: float
     cost_usd: float
+    untried: bool = False
 
 
 @dataclass
 class Forecast:
-    """What the next request will use: as much as those before it, at first by its length."""
+    """What the next request will use: as those before it; before there are any, by its length."""
 
     prices: Prices
     replies: int = 0
     tokens: float = 0.0
-    cost_usd: float = 0.0
+    dearest_usd: float | None = None
+    tried: bool = False
 
     def expect(self, request: ChatRequest) -> Expected:
-        """The mean of what was seen; without any, a guess."""
-        if self.replies:
-            return Expected(self.tokens / self.replies, self.cost_usd / self.replies)
-        return self.guess(request)
+        """The mean of the tokens and the highest cost so far; what is not known is guessed."""
+        if self.replies and self.dearest_usd is not None:
+            return Expected(self.tokens / self.replies, self.dearest_usd)
+        guess = self.guess(request)
+        usd = guess.cost_usd if self.dearest_usd is None else self.dearest_usd
+        return Expected(guess.tokens, usd, untried=not self.tried)
 
     def guess(self, request: ChatRequest) -> Expected:
         """From the length of the question alone."""
@@ -71,9 +82,12 @@ class Forecast:
         return Expected(asked + replied, usage.cost_usd or 0.0)
 
     def learn(self, usage: Usage) -> None:
-        self.replies += 1
-        self.tokens += usage.tokens
-        self.cost_usd += usage.cost_usd or 0.0
+        """One reply more to go by."""
+        self.tried = True
+        self.dearest_usd = max(self.dearest_usd or 0.0, usage.cost_usd or 0.0)
+        if usage.tokens is not None:
+            self.replies += 1
+            self.tokens += usage.tokens
 
 
 def _tokens(request: ChatRequest) -> int:
@@ -110,9 +124,12 @@ class Purse:
     def reached(self) -> bool:
         return self.spent_usd >= self.limit_usd
 
-    def has_room(self, usd: float) -> bool:
-        """Whether so much more fits beside what is being spent; one request always may try."""
-        return not self.underway or self.spent_usd + self.reserved_usd + usd <= self.limit_usd
+    def has_room(self, expected: Expected) -> bool:
+        """Whether it fits beside what is being spent; one alone may try, and the first has to."""
+        if not self.underway:
+            return True
+        usd = self.spent_usd + self.reserved_usd + expected.cost_usd
+        return usd <= self.limit_usd and not expected.untried
 
     def sentence(self) -> str:
         """That it is empty."""
@@ -127,18 +144,33 @@ class Account:
     purses: Sequence[Purse] = ()
     waiting: list[asyncio.Future[None]] = field(default_factory=list)
 
-    async def reserve(self, usd: float, halt: Halt) -> None:
-        """Sets money aside for a request; near the end it waits for what others really cost."""
-        while self.purses:
-            if spent := next((purse for purse in self.purses if purse.reached), None):
-                raise BudgetReached(spent.sentence())
-            if all(purse.has_room(usd) for purse in self.purses):
-                break
+    def warning(self, usd: float | None) -> str | None:
+        """That so much more will not be there."""
+        for purse in self.purses:
+            left = purse.limit_usd - purse.spent_usd
+            if usd is not None and usd > left > 0:
+                budget = f"the {purse.limit_usd:g} USD per {purse.purpose}"
+                return f"about {usd:.2f} USD are needed, but only {left:.2f} of {budget} are left."
+        return None
+
+    async def reserve(self, expect: Callable[[], Expected], halt: Halt) -> float:
+        """Sets money aside for a request; at first and near the end it waits for the others."""
+        if not self.purses:
+            return 0.0
+        while not all(purse.has_room(expected := expect()) for purse in self.purses):
+            self._check()
             self.waiting.append(future := halt.future())
             await future
+        self._check()
         for purse in self.purses:
-            purse.reserved_usd += usd
+            purse.reserved_usd += expected.cost_usd
             purse.underway += 1
+        return expected.cost_usd
+
+    def _check(self) -> None:
+        for purse in self.purses:
+            if purse.reached:
+                raise BudgetReached(purse.sentence())
 
     def settle(self, reserved_usd: float, cost_usd: float) -> None:
         """The request is done and cost so much."""
@@ -192,6 +224,17 @@ class Ledger:
             purses.append(self._purse("model", budget.usd_per_model, run_id, model))
         return Account(purses, self._waiting)
 
+    def usual_usd(self, stream: Stream[Any], model: str) -> float | None:
+        """What an answer of the model (or a verdict on one) has cost lately; None if unknown."""
+        costs: list[float] = []
+        newest_first = sorted(self._journal.files(stream, model), key=_changed_at, reverse=True)
+        for path in newest_first:
+            records = read_file(path, _Cost)
+            costs += [one.usage.cost_usd for one in records if one.usage.cost_usd is not None]
+            if len(costs) >= ENOUGH_COSTS:
+                break
+        return sum(costs) / len(costs) if costs else None
+
     def _purse(self, purpose: str, limit_usd: float, *of: str) -> Purse:
         if (purpose, *of) not in self._purses:
             spent = self._spent_today() if not of else self._spent_in(*of)
@@ -217,3 +260,9 @@ class Ledger:
             for cost in self._journal.read(stream, since=moment):
                 if cost.finished_at >= moment:
                     yield cost
+
+
+def _changed_at(path: Path) -> float:
+    with suppress(FileNotFoundError):
+        return path.stat().st_mtime
+    return 0.0

@@ -107,6 +107,11 @@ class Prices(Record):
     reasoning: float | None = Field(default=None, ge=0)
     request: float | None = Field(default=None, ge=0)
 
+    @property
+    def known(self) -> bool:
+        """Whether a cost can be told from them."""
+        return self.prompt is not None and self.completion is not None
+
 
 DialectName = Literal["chat_completions", "responses", "messages"]
 """How a request is written: OpenAI's two ways, or Anthropic's."""
@@ -244,7 +249,10 @@ class Usage(Record):
     cost_estimated: bool = True
 
     @property
-    def tokens(self) -> int:
+    def tokens(self) -> int | None:
+        """Input and output together, as far as the server said."""
+        if self.input_tokens is None and self.output_tokens is None:
+            return None
         return (self.input_tokens or 0) + (self.output_tokens or 0)
 
     def plus(self, other: "Usage") -> "Usage":

@@ -2,7 +2,7 @@
 
 import asyncio
 import gc
-import sys
+import logging
 import threading
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Future
@@ -10,14 +10,12 @@ from contextlib import contextmanager
 from contextvars import copy_context
 from typing import Any, TypeVar
 
+import uvloop
+
+log = logging.getLogger(__name__)
 T = TypeVar("T")
 TELL_EVERY_S = 15.0
 OBJECTS_BETWEEN_COLLECTIONS = (10_000, 20, 50)
-
-if sys.platform == "win32":
-    _new_loop = asyncio.new_event_loop
-else:
-    from uvloop import new_event_loop as _new_loop
 
 
 def run_async(work: Coroutine[Any, Any, T], meanwhile: Callable[[], None] | None = None) -> T:
@@ -35,7 +33,7 @@ def run_async(work: Coroutine[Any, Any, T], meanwhile: Callable[[], None] | None
 
     def thread() -> None:
         try:
-            with _rare_collections(), asyncio.Runner(loop_factory=_new_loop) as runner:
+            with _rare_collections(), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
                 result.set_result(runner.run(announced()))
         except BaseException as error:  # noqa: BLE001  (it is raised where it is waited for)
             result.set_exception(error)
@@ -72,5 +70,13 @@ def _wait(result: "Future[T]", meanwhile: Callable[[], None] | None) -> T:
         except TimeoutError:
             if result.done():
                 break
-            meanwhile()
+            _do(meanwhile)
     return result.result()
+
+
+def _do(meanwhile: Callable[[], None]) -> None:
+    """What is only to be shown must not end the work."""
+    try:
+        meanwhile()
+    except Exception:
+        log.exception("How far it is could not be shown.")

@@ -155,7 +155,8 @@ MODEL_LISTS: Mapping[GatewayKind, str | None] = {
     "zenmux": "https://zenmux.ai/api/frontend/model/available/list",
     "openrouter": None,
     "openai": None,
-    "anthropic": None,
+    # Without the limit it lists the first twenty.
+    "anthropic": "https://api.anthropic.com/v1/models?limit=1000",
 }
 # Where a dialect is spoken, if not below the gateway's address.
 DIALECT_ADDRESSES: Mapping[GatewayKind, Mapping[DialectName, str]] = {
@@ -260,6 +261,7 @@ class Requests(Record):
 
     timeout_s: float = Field(default=600, gt=0, allow_inf_nan=False)
     attempts: int = Field(default=5, ge=1)
+    attempts_when_limited: int = Field(default=20, ge=1)
     first_wait_s: float = Field(default=1, ge=0, allow_inf_nan=False)
     longest_wait_s: float = Field(default=60, ge=0, allow_inf_nan=False)
     total_s: float = Field(default=3600, gt=0, allow_inf_nan=False)

@@ -1,6 +1,5 @@
 """A folder, a simulated gateway and both stages over them."""
 
-import asyncio
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,7 @@ from eval_pipeline.benchmark import current
 from eval_pipeline.journal import JUDGED, PREDICTIONS, Journal
 from eval_pipeline.providers.demo.server import DemoGateway
 from eval_pipeline.records import ItemKey, Judgement, Model, Outcome, Prediction
+from eval_pipeline.running import run_async
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.judge import judge
 from eval_pipeline.stages.predict import Launch, predict
@@ -45,7 +45,7 @@ class Stand:
         self, *models: Model, launch: Launch | None = None, settings: Settings | None = None
     ) -> list[Tally]:
         chosen = settings or self.settings
-        return asyncio.run(
+        return run_async(
             predict(
                 models,
                 current(self.journal, chosen),
@@ -62,7 +62,7 @@ class Stand:
         by: Model = JUDGE,
         this_judge: bool = False,
     ) -> list[Tally]:
-        return asyncio.run(
+        return run_async(
             judge(
                 models,
                 by,

@@ -29,7 +29,7 @@ from eval_pipeline_tests.wire import (
     whole,
 )
 
-AT_ONCE = RetryPolicy(attempts=3, first_wait_s=0, longest_wait_s=0, total_s=60)
+AT_ONCE = RetryPolicy(3, first_wait_s=0, longest_wait_s=0, total_s=60, attempts_when_limited=3)
 
 
 @pytest.fixture(scope="module")

@@ -20,6 +20,7 @@ COUNT = 60
 # One dollar per request, and nothing for tokens: what is spent can be counted.
 DOLLAR = Prices(prompt=0, completion=0, request=1)
 STRONG = a_model("demo/strong", prices=DOLLAR)
+DEAR = a_model("demo/strong", prices=Prices(prompt=0, completion=0, request=7))
 AVERAGE = a_model("demo/average", prices=DOLLAR)
 JUDGE = a_model("demo/judge", prices=DOLLAR)
 
@@ -101,8 +102,45 @@ def test_what_it_will_cost_is_said_before(stand: Stand, caplog: pytest.LogCaptur
     with caplog.at_level(logging.INFO):
         (tally,) = stand.predict(STRONG)
 
+        (again,) = stand.predict(DEAR, launch=Launch("run-2", Mode.FRESH))
+
     assert tally.estimated_usd == pytest.approx(COUNT)
     assert "60 to ask, about 60.00 USD" in caplog.text
+    # What was paid before is known better than what a catalog says.
+    assert again.estimated_usd == pytest.approx(COUNT)
+
+
+def test_that_the_budget_will_not_do_is_said_before(stand: Stand) -> None:
+    (tally,) = stand.predict(STRONG, settings=limited(stand, usd_per_run=20))
+
+    assert tally.warnings == [
+        "demo/strong: about 60.00 USD are needed, but only 20.00 of the 20 USD per run are left."
+    ]
+
+
+def test_a_spent_run_does_not_keep_another_from_being_judged(stand: Stand) -> None:
+    stand.predict(STRONG, launch=Launch("a-spent"), settings=limited(stand, usd_per_run=60))
+    free = a_model("demo/strong", prices=Prices(prompt=0, completion=0))
+    stand.predict(free, launch=Launch("b-free", Mode.FRESH))
+    stand.settings = limited(stand, usd_per_run=60)
+
+    (tally,) = stand.judge("demo/strong", by=JUDGE)
+
+    assert {one.run_id for one in stand.judgements()} == {"b-free"}
+    assert (tally.asked, tally.budget_reached) == (COUNT, True)
+
+
+@pytest.mark.parametrize("prices", [Prices(), Prices(prompt=1e-9, completion=1e-9)])
+def test_replies_much_dearer_than_expected_do_not_break_the_budget(
+    stand: Stand, prices: Prices
+) -> None:
+    stand.gateway.misbehave(Faults(latency_s=0.01, cost_usd=1.2))
+    unexpected = a_model("demo/strong", prices=prices)
+
+    (tally,) = stand.predict(unexpected, settings=limited(stand, usd_per_run=20))
+
+    assert tally.budget_reached
+    assert 20 <= tally.cost_usd <= 20 + 1.2
 
 
 def test_a_model_without_prices_is_warned_about_where_there_is_a_budget(stand: Stand) -> None:

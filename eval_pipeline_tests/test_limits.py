@@ -27,7 +27,8 @@ POLICY = RetryPolicy(attempts=10, first_wait_s=1, longest_wait_s=60, total_s=100
         pytest.param(4, None, 0.25, 2.0, id="jitter takes a part of it"),
         pytest.param(4, None, 0.0, 0.0, id="or all of it"),
         pytest.param(1, 7.0, 0.0, 7.0, id="the server's word"),
-        pytest.param(4, 7.0, 1.0, 7.8, id="a little spread out"),
+        pytest.param(3, 7.0, 1.0, 7.4, id="a little spread out"),
+        pytest.param(4, 0.0, 1.0, 8.0, id="never sooner than we would have come anyway"),
         pytest.param(1, 0.0, 0.0, 0.0, id="at once"),
         pytest.param(1, 86.0, 0.0, 86.0, id="longer than the longest"),
         pytest.param(1, 86_400.0, 0.0, None, id="a server can not ask for a day"),
@@ -136,23 +137,42 @@ def test_it_narrows_down_to_one_and_recovers_up_to_the_setting() -> None:
     assert window.width == 64
 
 
-def test_a_meter_lets_a_second_s_worth_through_and_then_paces() -> None:
-    meter = Meter(per_minute=120)
+def test_a_meter_paces_evenly() -> None:
+    meter, moment, starts = Meter(per_minute=120), 100.0, []
 
-    waits = [meter.wait_for(1, now=100) for _ in range(6)]
+    for _ in range(5):
+        moment += meter.ready_in(moment)
+        meter.take(1, moment)
+        starts.append(moment - 100)
 
-    assert waits == [0, 0, 0, 0.5, 1, 1.5]
+    assert starts == pytest.approx([0, 0.45, 0.95, 1.45, 1.95])
 
 
 def test_a_meter_makes_up_for_what_was_used_in_truth() -> None:
     dear, cheap = Meter(per_minute=6000), Meter(per_minute=6000)
     for meter in (dear, cheap):
-        meter.wait_for(200, now=100)
+        meter.take(205, now=100)
 
     dear.correct(300)
     cheap.correct(-100)
 
-    assert (dear.wait_for(100, now=100), cheap.wait_for(100, now=100)) == (4, 0)
+    assert (dear.ready_in(100), cheap.ready_in(100)) == pytest.approx((5, 1))
+
+
+def test_to_be_turned_away_is_no_failure_and_may_happen_more_often() -> None:
+    policy = RetryPolicy(2, first_wait_s=0, longest_wait_s=0, total_s=9, attempts_when_limited=4)
+
+    def tries(*, limited: bool) -> list[bool]:
+        return [
+            policy.wait_after(
+                attempt, transient=True, retry_after=None, jitter=1, elapsed_s=0, limited=limited
+            )
+            is not None
+            for attempt in range(1, 6)
+        ]
+
+    assert tries(limited=False) == [True, False, False, False, False]
+    assert tries(limited=True) == [True, True, True, False, False]
 
 
 @pytest.mark.parametrize(

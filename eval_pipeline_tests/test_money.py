@@ -1,6 +1,7 @@
 """What answers cost, and budgets that hold over models, launches and days."""
 
 import asyncio
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ import pytest
 from pydantic import JsonValue
 
 from eval_pipeline.journal import Journal
-from eval_pipeline.money import Account, BudgetReached, Forecast, Ledger, Purse, priced
+from eval_pipeline.money import Account, BudgetReached, Expected, Forecast, Ledger, Purse, priced
 from eval_pipeline.providers.chat import ChatRequest
 from eval_pipeline.providers.pace import Halt
 from eval_pipeline.records import Judgement, Prediction, Prices, Usage, now
@@ -68,6 +69,13 @@ PRICES = Prices(prompt=0.001, completion=0.01)
             id="per request",
         ),
         pytest.param(
+            Usage(input_tokens=10, output_tokens=5, cached_tokens=8, reasoning_tokens=3),
+            Prices(prompt=0.001, completion=0.01, cached=0, reasoning=0),
+            0.06,
+            True,
+            id="zero means no price of its own",
+        ),
+        pytest.param(
             Usage(input_tokens=10, output_tokens=5), Prices(), None, True, id="nobody knows"
         ),
         pytest.param(Usage(output_tokens=5), PRICES, None, True, id="half a usage"),
@@ -82,7 +90,7 @@ def test_a_cost_is_reported_or_else_estimated(
     assert known.cost_estimated is estimated
 
 
-def test_a_forecast_begins_with_the_length_and_goes_on_with_the_mean() -> None:
+def test_a_forecast_begins_with_the_length_and_goes_on_with_what_was_seen() -> None:
     image: JsonValue = {"type": "image_url", "image_url": {"url": "data:" + "x" * 100_000}}
     content: JsonValue = [{"type": "text", "text": "w" * 400}, image]
     request = ChatRequest("m", ({"role": "user", "content": content},), max_tokens=50)
@@ -94,7 +102,12 @@ def test_a_forecast_begins_with_the_length_and_goes_on_with_the_mean() -> None:
     known = forecast.expect(request)
 
     assert (guess.tokens, known.tokens) == (1150, 40)
-    assert (guess.cost_usd, known.cost_usd) == pytest.approx((1100 * 0.001 + 50 * 0.01, 0.4))
+    assert (guess.cost_usd, known.cost_usd) == pytest.approx((1100 * 0.001 + 50 * 0.01, 0.5))
+    assert (guess.untried, known.untried) == (True, False)
+
+
+def expecting(usd: float, *, untried: bool = False) -> Callable[[], Expected]:
+    return lambda: Expected(tokens=1, cost_usd=usd, untried=untried)
 
 
 def an_account(limit: float, spent: float = 0.0) -> Account:
@@ -103,13 +116,13 @@ def an_account(limit: float, spent: float = 0.0) -> Account:
 
 def test_a_spent_purse_lets_nothing_through_and_says_which() -> None:
     with pytest.raises(BudgetReached, match=r"^The budget of 5 USD per run is spent \(5\.2000 USD"):
-        asyncio.run(an_account(5, spent=5.2).reserve(0.1, Halt()))
+        asyncio.run(an_account(5, spent=5.2).reserve(expecting(0.1), Halt()))
 
 
 def test_one_request_may_always_try_what_is_left() -> None:
     account = an_account(1, spent=0.99)
 
-    asyncio.run(account.reserve(50, Halt()))
+    asyncio.run(account.reserve(expecting(50), Halt()))
     account.settle(50, 0.02)
 
     assert account.purses[0].reached
@@ -120,7 +133,7 @@ def test_near_the_end_requests_wait_for_what_others_really_cost() -> None:
     begun: list[int] = []
 
     async def one(number: int) -> None:
-        await account.reserve(0.4, halt)
+        await account.reserve(expecting(0.4), halt)
         begun.append(number)
         await asyncio.sleep(0.01 * number)
         account.settle(0.4, 0.1)
@@ -136,6 +149,32 @@ def test_near_the_end_requests_wait_for_what_others_really_cost() -> None:
 
     assert account.purses[0].spent_usd == pytest.approx(0.6)
     assert account.purses[0].reserved_usd == pytest.approx(0)
+
+
+def test_until_the_first_request_has_ended_no_other_is_made() -> None:
+    account, halt = an_account(100.0), Halt()
+    forecast = Forecast(Prices())
+    at_once, most = 0, []
+
+    async def one() -> None:
+        nonlocal at_once
+        reserved = await account.reserve(lambda: forecast.expect(ChatRequest("m", ())), halt)
+        at_once += 1
+        most.append(at_once)
+        await asyncio.sleep(0.01)
+        at_once -= 1
+        forecast.learn(Usage(input_tokens=1, output_tokens=1, cost_usd=30.0))
+        account.settle(reserved, 30.0)
+
+    async def work() -> None:
+        await asyncio.gather(*(one() for _ in range(3)))
+        with pytest.raises(BudgetReached):
+            await asyncio.gather(*(one() for _ in range(2)))
+
+    asyncio.run(work())
+
+    assert most == [1, 1, 2, 1]
+    assert account.purses[0].spent_usd == 120
 
 
 def paid(usd: float, **changes: Any) -> Prediction:
@@ -171,15 +210,15 @@ def test_models_of_a_launch_draw_on_the_same_purse(tmp_path: Path) -> None:
     ledger = Ledger(Budget(usd_per_run=10, usd_per_model=6), Journal(tmp_path))
     strong, weak = ledger.account("run-1", "demo/strong"), ledger.account("run-1", "demo/weak")
 
-    asyncio.run(strong.reserve(1, Halt()))
+    asyncio.run(strong.reserve(expecting(1), Halt()))
     strong.settle(1, 7)
 
     with pytest.raises(BudgetReached, match="6 USD per model"):
-        asyncio.run(strong.reserve(1, Halt()))
-    asyncio.run(weak.reserve(1, Halt()))
+        asyncio.run(strong.reserve(expecting(1), Halt()))
+    asyncio.run(weak.reserve(expecting(1), Halt()))
     weak.settle(1, 3)
     with pytest.raises(BudgetReached, match="10 USD per run"):
-        asyncio.run(weak.reserve(1, Halt()))
+        asyncio.run(weak.reserve(expecting(1), Halt()))
 
 
 def test_without_a_budget_nothing_is_looked_up(tmp_path: Path) -> None:

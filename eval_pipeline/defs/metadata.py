@@ -43,7 +43,7 @@ def tallied(tallies: Sequence[Tally]) -> dict[str, int | float | bool | dg.Markd
             "pending": tally.planned,
             "done": tally.asked,
             **{str(outcome): count for outcome, count in tally.outcomes.items()},
-            "estimated_usd": tally.estimated_usd,
+            "estimated_usd": tally.estimated_usd or 0.0,
             "cost_usd": tally.cost_usd,
             "stopped": tally.stopped or "",
         }
@@ -54,7 +54,7 @@ def tallied(tallies: Sequence[Tally]) -> dict[str, int | float | bool | dg.Markd
         "done": sum(tally.asked for tally in tallies),
         "input_tokens": sum(tally.input_tokens for tally in tallies),
         "output_tokens": sum(tally.output_tokens for tally in tallies),
-        "estimated_usd": sum(tally.estimated_usd for tally in tallies),
+        "estimated_usd": sum(tally.estimated_usd or 0.0 for tally in tallies),
         "cost_usd": sum(tally.cost_usd for tally in tallies),
         "budget_reached": any(tally.budget_reached for tally in tallies),
         "warnings": listed(warning for tally in tallies for warning in tally.warnings),
@@ -78,8 +78,12 @@ class Board(list[Tally]):
             "cost_usd": sum(tally.cost_usd for tally in self),
             "models": markdown(busy),
         }
-        key = self._context.asset_key
-        self._context.log_event(dg.AssetObservation(asset_key=key, metadata=metadata))
+        context = self._context
+        one = context.partition_keys if context.has_partition_key else []
+        partition = one[0] if len(one) == 1 else None
+        context.log_event(
+            dg.AssetObservation(context.asset_key, partition=partition, metadata=metadata)
+        )
 
 
 def fail_if_nobody_could(tallies: Sequence[Tally]) -> None:

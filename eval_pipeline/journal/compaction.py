@@ -76,8 +76,10 @@ def compact(folder: Path, name: str, record: type[Record]) -> None:
 
 
 def remove_superseded(folder: Path) -> None:
-    """Deletes what stands in a Parquet file that has been there for a while."""
+    """Deletes what has stood in a Parquet file for a while, and what a crash has left."""
     with explained(folder):
+        for left in folder.glob(".compacting-*"):
+            remove(left)
         compacted = [path for path in folder.glob(f"[!.]*{PARQUET}") if _is_settled(path)]
         for one in {one for path in compacted for one in replaced_by(path)}:
             with suppress(GoneError):
@@ -96,9 +98,7 @@ def _is_worth_it(paths: list[Path]) -> bool:
 
 @contextmanager
 def _workshop(folder: Path, name: str) -> Iterator[Path]:
-    """A folder for what is half done; those of processes that were killed are removed."""
-    for left in folder.glob(".compacting-*"):
-        remove(left)
+    """A folder for what is half done."""
     workshop = folder / f".compacting-{name}"
     workshop.mkdir()
     try:

@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections import defaultdict
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -47,11 +47,13 @@ def files_below(folder: Path) -> list[Path]:
 
 
 def _files_below(folder: Path) -> list[Path]:
-    by_folder = defaultdict(list)
-    for path in folder.rglob("*"):
-        if path.suffix in (JSONL, PARQUET) and not path.name.startswith("."):
-            by_folder[path.parent].append(path)
-    return sorted(path for beside in by_folder.values() for path in in_force(beside))
+    found: list[Path] = []
+    # It passes over folders that go meanwhile, as those do in which something is compacted.
+    for place, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        visible = (Path(place, name) for name in names if not name.startswith("."))
+        found += in_force([path for path in visible if path.suffix in (JSONL, PARQUET)])
+    return sorted(found)
 
 
 def in_force(beside: list[Path]) -> list[Path]:

@@ -1,8 +1,10 @@
 """One attempt over HTTP: a request in a model's dialect, its reply read to the end, or an error."""
 
+import asyncio
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.request import getproxies
@@ -23,6 +25,7 @@ LARGEST_REPLY = 32 * 1024 * 1024
 LONGEST_MESSAGE = 500
 CONNECT_TIMEOUT_S = 30.0
 KEEP_ALIVE_S = 60.0
+LONGEST_GOODBYE_S = 1.0
 _OK = 200
 
 
@@ -59,21 +62,17 @@ class HttpProvider:
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         """One attempt: a whole reply, or a ProviderError."""
+        collected = self.dialect.collect(time.monotonic(), self._quote)
         try:
             with self.deadline:
-                collected = await self._exchange(request)
-        except TimeoutError:
-            raise ProviderError(
-                Outcome.TIMEOUT,
-                f"No whole reply within {self.deadline.seconds:g} s.",
-                transient=True,
-            ) from None
+                await self._exchange(request, collected)
         except (aiohttp.ClientError, OSError) as error:
-            raise self._connection_error(error) from None
+            # A reply that was told to its end is paid for, however the connection ended.
+            if not collected.finished:
+                raise self._connection_error(error) from None
         return collected.reply(self.redact)
 
-    async def _exchange(self, request: ChatRequest) -> Collected:
-        collected = self.dialect.collect(time.monotonic(), self._quote)
+    async def _exchange(self, request: ChatRequest, collected: Collected) -> None:
         url = f"{self.address}/{self.dialect.path}"
         body = to_json(self.dialect.body(request))
         # A redirect is not followed: it would carry the key and the question elsewhere.
@@ -82,34 +81,31 @@ class HttpProvider:
         ) as response:
             if response.status != _OK:
                 raise self._refusal(response, await _read(response))
-            if "text/event-stream" in response.headers.get("content-type", "").lower():
-                events = Events()
-                async for chunk in response.content.iter_any():
-                    for data in events.feed(chunk):
-                        collected.add_event(_parsed(data))
-                if not collected.finished:
-                    raise ProviderError(
-                        Outcome.CUT_STREAM, "The stream broke off before its end.", transient=True
-                    )
-            else:
+            if "text/event-stream" not in response.headers.get("content-type", "").lower():
                 collected.add_whole(_parsed(await _read(response)))
-        return collected
+                return
+            await _collect(response.content, collected)
+        if not collected.finished:
+            raise ProviderError(
+                Outcome.CUT_STREAM, "The stream broke off before its end.", transient=True
+            )
 
     def _refusal(self, response: aiohttp.ClientResponse, body: bytes) -> ProviderError:
         retry_after = parse_retry_after(response.headers.get("retry-after"), now())
         return provider_error(response.status, body, retry_after=retry_after, quote=self._quote)
 
     def _connection_error(self, error: Exception) -> ProviderError:
-        outcome = Outcome.CONNECTION_ERROR
-        if isinstance(error, TimeoutError):
-            outcome = Outcome.TIMEOUT
-        elif isinstance(error.__cause__, ContentEncodingError):
-            outcome = Outcome.INVALID_REPLY
-        elif isinstance(error, aiohttp.ClientPayloadError):
-            outcome = Outcome.CUT_STREAM
-        return ProviderError(
-            outcome, f"{type(error).__name__}: {self._quote(str(error))}", transient=True
-        )
+        outcome, said = Outcome.CONNECTION_ERROR, f"{type(error).__name__}: {error}"
+        if isinstance(error, aiohttp.ClientError):
+            if isinstance(error, TimeoutError):
+                outcome = Outcome.TIMEOUT
+            elif isinstance(error.__cause__, ContentEncodingError):
+                outcome = Outcome.INVALID_REPLY
+            elif isinstance(error, aiohttp.ClientPayloadError):
+                outcome = Outcome.CUT_STREAM
+        elif isinstance(error, TimeoutError):
+            outcome, said = Outcome.TIMEOUT, f"No whole reply within {self.deadline.seconds:g} s."
+        return ProviderError(outcome, self._quote(said), transient=True)
 
     def _quote(self, text: str) -> str:
         """A server's words on one line; secrets go first, so that none is cut in two and missed."""
@@ -141,6 +137,19 @@ def _parsed_slowly(data: bytes) -> object:
         return None
 
 
+async def _collect(content: aiohttp.StreamReader, collected: Collected) -> None:
+    events = Events()
+    async for chunk in content.iter_any():
+        for data in events.feed(chunk):
+            collected.add_event(_parsed(data))
+        if events.done and collected.finished and not content.at_eof():
+            # It is told to its end; a connection that ends as well can be used again.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LONGEST_GOODBYE_S):
+                    await content.read()
+            return
+
+
 async def _read(response: aiohttp.ClientResponse) -> bytes:
     data = bytearray()
     async for chunk in response.content.iter_any():
@@ -154,6 +163,7 @@ class Events:
     """The data of server-sent events. Lines end at \\n only: a reply may hold other breaks."""
 
     def __init__(self) -> None:
+        self.done = False
         self._rest = b""
         self._size = 0
 
@@ -166,5 +176,7 @@ class Events:
         for line in lines:
             if line.startswith(b"data:"):
                 data = line[5:].strip()
-                if data and data != b"[DONE]":
+                if data == b"[DONE]":
+                    self.done = True
+                elif data:
                     yield data

@@ -8,16 +8,21 @@ from email.utils import parsedate_to_datetime
 SMALLEST_BURST = 10
 BURST_SHARE = 0.5
 FASTEST_GROWTH = 0.1
+LATEST_TIMER_S = 0.05
 
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """Exponential backoff with full jitter, bounded in attempts and in time."""
+    """Exponential backoff with full jitter, bounded in attempts and in time.
+
+    To be turned away (429) is no failure, so that may happen more often than failures may.
+    """
 
     attempts: int
     first_wait_s: float
     longest_wait_s: float
     total_s: float
+    attempts_when_limited: int = 20
 
     def wait_after(
         self,
@@ -27,14 +32,16 @@ class RetryPolicy:
         retry_after: float | None,
         jitter: float,
         elapsed_s: float,
+        limited: bool = False,
     ) -> float | None:
-        """Seconds to wait after the failed `attempt` (1, 2, …), or None to give up."""
-        if attempt >= self.attempts or not transient:
+        """Seconds to wait after the failed `attempt` of its kind (1, 2, …), or None to give up."""
+        most = max(self.attempts, self.attempts_when_limited) if limited else self.attempts
+        if attempt >= most or not transient:
             return None
         wait = jitter * min(self.longest_wait_s, self.first_wait_s * 2.0 ** min(attempt - 1, 60))
         if retry_after is not None:
             # The server's word counts, a little spread out so that not all come back at once.
-            wait = retry_after + wait * 0.1
+            wait = max(wait, retry_after + wait * 0.1)
         return wait if elapsed_s + wait < self.total_s else None
 
 
@@ -81,17 +88,19 @@ class Window:
 
 
 class Meter:
-    """So much per minute, evenly, with a second's worth at once."""
+    """So much per minute, evenly."""
 
     def __init__(self, per_minute: float) -> None:
         self._per_s = per_minute / 60
         self._next = float("-inf")
 
-    def wait_for(self, amount: float, now: float) -> float:
-        """Takes the amount and says how many seconds from now it may be used."""
-        begin = max(self._next, now - 1)
-        self._next = begin + amount / self._per_s
-        return max(0.0, begin - now)
+    def ready_in(self, now: float) -> float:
+        """Seconds until something may be taken."""
+        return max(0.0, self._next - now)
+
+    def take(self, amount: float, now: float) -> None:
+        """Uses up so much; what a timer was late by is not lost."""
+        self._next = max(self._next, now - LATEST_TIMER_S) + amount / self._per_s
 
     def correct(self, amount: float) -> None:
         """So much more (or less) was used than was taken."""

@@ -235,6 +235,11 @@ class _ZenmuxEndpoint(_Shape):
     completion: _ZenmuxUsd = Field(None, validation_alias="pricing_completion")
 
 
+def _assumed_modalities(gateway: Gateway) -> tuple[str, ...]:
+    """Anthropic's list does not say that all of its models see."""
+    return ("text", "image") if gateway.kind == "anthropic" else ("text",)
+
+
 def _reader(gateway: Gateway) -> _Reader:
     match gateway.kind:
         case "zenmux":
@@ -284,7 +289,7 @@ def _listed(source: _Source, entry: _Shape, model_id: str, **known: object) -> _
         "vendor": vendor,
         "name": name.removesuffix(f":{known.get('provider')}"),
         "display_name": source.text(entry.name or "") or model_id,
-        "input_modalities": entry.input_modalities or ("text",),
+        "input_modalities": entry.input_modalities or _assumed_modalities(source.gateway),
         "context_length": entry.context_length or None,
         "max_output_tokens": entry.max_output_tokens or None,
         "prices": prices | dict.fromkeys(unusable),

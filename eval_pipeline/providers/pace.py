@@ -8,6 +8,8 @@ from contextlib import suppress
 
 from eval_pipeline.providers.limits import Meter, Window
 
+LONGEST_STEP_S = 0.25
+
 
 class Halted(Exception):  # noqa: N818
     """There is no use in going on, so nothing is waited for any longer."""
@@ -37,6 +39,8 @@ class Halt:
 
     async def sleep(self, seconds: float) -> None:
         """Waits so long, or until the halt."""
+        if seconds <= 0:
+            return
         future = self.future()
         timer = asyncio.get_running_loop().call_later(seconds, _finish, future)
         try:
@@ -62,6 +66,7 @@ class Pace:
         self._running = 0
         self._queue: deque[asyncio.Future[None]] = deque()
         self._closed_until = 0.0
+        self._at_the_meters = asyncio.Lock()
 
     async def enter(self, halt: Halt, *, tokens: float) -> None:
         """Waits for a place among those at work, then for the meters; `leave` gives it back."""
@@ -92,7 +97,14 @@ class Pace:
         burst = self.window.turned_away(started, moment)
         if burst and retry_after is not None and retry_after <= self._longest_wait_s:
             self._closed_until = max(self._closed_until, moment + retry_after)
-            asyncio.get_running_loop().call_later(retry_after, self._let_in)
+            self._reopen()
+
+    def _reopen(self) -> None:
+        """Lets in when the time has come; a timer may ring a little too early."""
+        if (left := self._closed_until - time.monotonic()) > 0:
+            asyncio.get_running_loop().call_later(left, self._reopen)
+        else:
+            self._let_in()
 
     @property
     def _is_open(self) -> bool:
@@ -116,15 +128,22 @@ class Pace:
                 future.set_result(None)
 
     async def _wait_for_meters(self, halt: Halt, tokens: float) -> None:
-        if halt.halted:
-            raise Halted
+        """One after the other, so that a model has no more than one turn at shared meters."""
         if not self._requests and not self._tokens:
+            if halt.halted:
+                raise Halted
             return
-        moment = time.monotonic()
-        waits = [meter.wait_for(1, moment) for meter in self._requests]
-        waits += [meter.wait_for(tokens, moment) for meter in self._tokens]
-        if wait := max(waits):
-            await halt.sleep(wait)
+        async with self._at_the_meters:
+            meters = (*self._requests, *self._tokens)
+            if halt.halted:
+                raise Halted
+            while (wait := max(meter.ready_in(time.monotonic()) for meter in meters)) > 0:
+                # In short steps: what was expected is corrected meanwhile.
+                await halt.sleep(min(wait, LONGEST_STEP_S))
+            for meter in self._requests:
+                meter.take(1, time.monotonic())
+            for meter in self._tokens:
+                meter.take(tokens, time.monotonic())
 
 
 def _finish(future: asyncio.Future[None]) -> None:

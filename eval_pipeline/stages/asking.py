@@ -2,9 +2,12 @@
 
 import random
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
 
-from eval_pipeline.money import Account, BudgetReached, Expected, Forecast, priced
+from eval_pipeline.money import Account, BudgetReached, Forecast, priced
 from eval_pipeline.providers.chat import Asked, ChatProvider, ChatReply, ChatRequest, ProviderError
 from eval_pipeline.providers.limits import RetryPolicy
 from eval_pipeline.providers.pace import Halted, Pace
@@ -23,63 +26,76 @@ class Asking:
 
     async def ask(self, request: ChatRequest, shift: Shift) -> Asked:
         """Asks until there is a reply or the policy gives up; an empty reply is asked again too."""
-        attempt, usage = 0, Usage()
+        attempt, usage, of_kind = 0, Usage(), {True: 0, False: 0}
+        began: float | None = None
         failure: ProviderError | None = None
-        began = time.monotonic()
         while True:
             try:
-                reply, used = await self._attempt(request, shift)
-            except ProviderError as error:
-                failure = error
-            except Halted as halted:
-                _stop_if_spent(shift, halted)
+                turn = await self._enter(request, shift)
+            except Halted:
                 if failure is None:
                     raise
                 return Asked(None, failure, attempt, usage)
-            else:
-                usage = used if not attempt else usage.plus(used)
-                if reply.outcome is not Outcome.EMPTY:
-                    return Asked(reply, None, attempt + 1, usage)
-                failure = ProviderError(Outcome.EMPTY, "The reply has no text.", transient=True)
+            # Its time begins when it is asked, not while it waits for its turn.
+            began = began or time.monotonic()
             attempt += 1
-            if not await self._may_try_again(attempt, failure, began, shift):
+            try:
+                reply, used = await self._exchange(request, turn, shift.account)
+            except ProviderError as error:
+                failure = error
+            else:
+                usage = used if attempt == 1 else usage.plus(used)
+                if reply.outcome is not Outcome.EMPTY:
+                    return Asked(reply, None, attempt, usage)
+                failure = ProviderError(Outcome.EMPTY, "The reply has no text.", transient=True)
+            of_kind[failure.outcome is Outcome.RATE_LIMITED] += 1
+            if not await self._may_try_again(of_kind, failure, began, shift):
                 return Asked(None, failure, attempt, usage)
 
-    async def _attempt(self, request: ChatRequest, shift: Shift) -> tuple[ChatReply, Usage]:
-        """One request, with what it cost, and counted in how fast the next ones go."""
-        expected = self.forecast.expect(request)
-        await self.pace.enter(shift.halt, tokens=expected.tokens)
+    async def _enter(self, request: ChatRequest, shift: Shift) -> "_Turn":
+        """Waits until a request may be made, and may be paid for."""
+        tokens = self.forecast.expect(request).tokens
+        await self.pace.enter(shift.halt, tokens=tokens)
         try:
-            await shift.account.reserve(expected.cost_usd, shift.halt)
-            reply, usage = await self._exchange(request, expected, shift.account)
-        finally:
+            usd = await shift.account.reserve(partial(self.forecast.expect, request), shift.halt)
+        except BudgetReached as reached:
             self.pace.leave()
-        self.forecast.learn(usage)
-        return reply, usage
+            shift.stop_for_budget(str(reached))
+            raise
+        except BaseException:
+            self.pace.leave()
+            raise
+        return _Turn(tokens, usd)
 
     async def _exchange(
-        self, request: ChatRequest, expected: Expected, account: Account
+        self, request: ChatRequest, turn: "_Turn", account: Account
     ) -> tuple[ChatReply, Usage]:
+        """One request, with what it cost, and counted in how fast the next ones go."""
         started, cost = time.monotonic(), 0.0
         try:
             reply = await self.provider.complete(request)
             usage = priced(reply.usage, self.forecast.prices)
             cost = usage.cost_usd or 0.0
+            self.forecast.learn(usage)
+            self.pace.answered(started, tokens_off=(usage.tokens or turn.tokens) - turn.tokens)
         except ProviderError as error:
+            self.forecast.tried = True
             if error.outcome is Outcome.RATE_LIMITED:
                 self.pace.turned_away(started, error.retry_after)
             raise
         finally:
-            account.settle(expected.cost_usd, cost)
-        self.pace.answered(started, tokens_off=usage.tokens - expected.tokens)
+            account.settle(turn.usd, cost)
+            self.pace.leave()
         return reply, usage
 
     async def _may_try_again(
-        self, attempt: int, failure: ProviderError, began: float, shift: Shift
+        self, of_kind: Mapping[bool, int], failure: ProviderError, began: float, shift: Shift
     ) -> bool:
         """Waits as long as it takes; not if that is too long or all is to stop."""
+        limited = failure.outcome is Outcome.RATE_LIMITED
         wait = self.policy.wait_after(
-            attempt,
+            of_kind[limited],
+            limited=limited,
             transient=failure.transient,
             retry_after=failure.retry_after,
             jitter=random.random(),  # noqa: S311
@@ -94,6 +110,8 @@ class Asking:
         return True
 
 
-def _stop_if_spent(shift: Shift, halted: Halted) -> None:
-    if isinstance(halted, BudgetReached):
-        shift.stop_for_budget(str(halted))
+class _Turn(NamedTuple):
+    """What was set aside for one request."""
+
+    tokens: float
+    usd: float

@@ -9,7 +9,7 @@ from functools import partial
 from eval_pipeline.benchmark import judge_prompt_of, past_items
 from eval_pipeline.exam.judge import SCHEMA, JudgedAnswer, judge_answer, judge_request, own_failing
 from eval_pipeline.history import JUDGEMENT_BRIEFS, PAST_RUNS, PREDICTION_BRIEFS, LastWords
-from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, GoneError, Journal, JournalError
+from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, GoneError, Journal
 from eval_pipeline.money import Ledger
 from eval_pipeline.providers.gateways import Gateways
 from eval_pipeline.records import (
@@ -26,8 +26,8 @@ from eval_pipeline.records import (
 from eval_pipeline.runs import Mode, RunError
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.asking import Asking
-from eval_pipeline.stages.predict import Launch, how_to_ask
-from eval_pipeline.stages.workers import Shift, Tally, compact
+from eval_pipeline.stages.predict import Launch, how_to_ask, unpriced
+from eval_pipeline.stages.workers import Shift, Tally, compact, stopped_by_trouble
 
 log = logging.getLogger(__name__)
 
@@ -53,8 +53,9 @@ async def judge(
         stage = _Judge(grader, launch, settings, journal, ledger, this_judge)
 
         async def one(tally: Tally) -> None:
-            async with journal.claim(JUDGED, tally.model):
-                await stage.run(tally)
+            with stopped_by_trouble(tally):
+                async with journal.claim(JUDGED, tally.model):
+                    await stage.run(tally)
 
         tallies = [Tally(model, "judged") for model in models]
         if board is not None:
@@ -140,13 +141,13 @@ class _Judge:
     items: dict[str, Mapping[ItemKey, Item]] = field(default_factory=dict)
 
     async def run(self, tally: Tally) -> None:
-        try:
+        with stopped_by_trouble(tally):
             for run in self._runs(tally.model):
-                if (pending := self._pending(run)) and not tally.stopped:
+                pending = await asyncio.to_thread(self._pending, run)
+                if pending and not tally.failed:  # a spent budget is that of one run
                     tally.planned += len(pending)
+                    self._announce(run, len(pending), tally)
                     await self._judge_run(run, pending, tally)
-        except JournalError as error:
-            tally.stop(str(error), failed=True)
         if tally.planned or tally.stopped:
             log.info(tally.line())
 
@@ -165,6 +166,22 @@ class _Judge:
 
             await shift.work_through(self._predictions(run, pending), do)
         await compact(self.journal, JUDGED, run.model, run.run_id)
+
+    def _announce(self, run: Run, pending: int, tally: Tally) -> None:
+        usual = self.ledger.usual_usd(JUDGED, run.model)
+        if usual is not None:
+            tally.estimated_usd = (tally.estimated_usd or 0.0) + usual * pending
+        log.info(
+            "%s: %d answers of run %s to judge, %s in all",
+            run.model,
+            pending,
+            run.run_id[:8],
+            tally.estimate,
+        )
+        warning = unpriced(self.grader.model, self.settings.budget)
+        if warning and warning not in tally.warnings:
+            log.warning(warning)
+            tally.warnings.append(warning)
 
     def _runs(self, model: str) -> Iterator[Run]:
         wanted = self.launch.continue_run

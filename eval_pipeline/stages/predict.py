@@ -9,11 +9,11 @@ from uuid import uuid4
 
 from eval_pipeline.benchmark import Benchmark, past_items, read_prompt
 from eval_pipeline.carrying import carry_over
-from eval_pipeline.environment import SettingsError
 from eval_pipeline.exam.messages import question_messages
-from eval_pipeline.journal import PREDICTIONS, Journal, JournalError
+from eval_pipeline.journal import PREDICTIONS, Journal
 from eval_pipeline.money import Forecast, Ledger
 from eval_pipeline.providers.chat import Asked, ChatRequest
+from eval_pipeline.providers.dialects.messages import MAX_TOKENS
 from eval_pipeline.providers.gateways import Gateways
 from eval_pipeline.providers.limits import RetryPolicy
 from eval_pipeline.records import (
@@ -25,10 +25,10 @@ from eval_pipeline.records import (
     fingerprint,
     now,
 )
-from eval_pipeline.runs import Mode, OpenRun, RunError, new_run, open_run
-from eval_pipeline.settings import Experiment, Settings
+from eval_pipeline.runs import Mode, OpenRun, new_run, open_run
+from eval_pipeline.settings import Budget, Experiment, Settings
 from eval_pipeline.stages.asking import Asking
-from eval_pipeline.stages.workers import Shift, Tally, compact
+from eval_pipeline.stages.workers import Shift, Tally, compact, stopped_by_trouble
 
 log = logging.getLogger(__name__)
 ITEMS_TO_ESTIMATE_BY = 50
@@ -61,8 +61,9 @@ async def predict(
 
         async def one(model: Model, tally: Tally) -> None:
             # A model that another process is at work on does not take a place.
-            async with journal.claim(PREDICTIONS, model.id), places:
-                await stage.run(model, tally)
+            with stopped_by_trouble(tally):
+                async with journal.claim(PREDICTIONS, model.id), places:
+                    await stage.run(model, tally)
 
         tallies = [Tally(model.id, "asked") for model in models]
         if board is not None:
@@ -83,11 +84,10 @@ class _Predict:
     ledger: Ledger
 
     async def run(self, model: Model, tally: Tally) -> None:
-        try:
+        with stopped_by_trouble(tally):
             asker = _Asker.of(model, self.settings, self.gateways)
-            await self._ask_pending(asker, self._open(asker), tally)
-        except (SettingsError, RunError, JournalError) as error:
-            tally.stop(str(error), failed=True)
+            opened = await asyncio.to_thread(self._open, asker)
+            await self._ask_pending(asker, opened, tally)
         if tally.planned or tally.failed:
             log.log(logging.WARNING if tally.failed else logging.INFO, tally.line())
 
@@ -95,14 +95,18 @@ class _Predict:
         items, run_id = self._items(opened), opened.run.run_id
         opened = self._carry_over(asker, opened, items)
         tally.planned = len(opened.pending)
-        tally.estimated_usd = asker.estimate(opened.pending, items)
+        account = self.ledger.account(run_id, asker.model.id)
+        tally.estimated_usd = self._estimate(asker, opened, items)
         tally.warnings.extend(asker.warnings(self.settings))
+        if warning := account.warning(tally.estimated_usd):
+            tally.warnings.append(f"{asker.model.id}: {warning}")
         _announce(opened, asker.model, tally)
         shift = Shift(
             tally,
-            self.ledger.account(run_id, asker.model.id),
+            account,
             num_workers=self.settings.concurrency.num_workers,
             stop_after_failures=self.settings.requests.stop_after_failures,
+            answered_before=opened.done > 0,
         )
         async with self.journal.writer(PREDICTIONS, asker.model.id, run_id) as writer:
 
@@ -111,6 +115,15 @@ class _Predict:
 
             await shift.work_through(opened.pending, do)
         await compact(self.journal, PREDICTIONS, asker.model.id, run_id)
+
+    def _estimate(
+        self, asker: "_Asker", opened: OpenRun, items: Mapping[ItemKey, Item]
+    ) -> float | None:
+        """By what this model's answers have cost before, else by the length of some questions."""
+        known = self.ledger.usual_usd(PREDICTIONS, asker.model.id)
+        return (
+            asker.estimate(opened.pending, items) if known is None else known * len(opened.pending)
+        )
 
     def _open(self, asker: "_Asker") -> OpenRun:
         wanted = new_run(
@@ -169,25 +182,23 @@ class _Asker:
         """Equal for requests that ask for the same in the same way."""
         return _hash(self._request(item), self.model)
 
-    def estimate(self, pending: Sequence[ItemKey], items: Mapping[ItemKey, Item]) -> float:
-        """What asking all of them will cost, judged by a few."""
+    def estimate(self, pending: Sequence[ItemKey], items: Mapping[ItemKey, Item]) -> float | None:
+        """What asking all of them will cost, judged by the length of a few; None if unpriced."""
+        if not self.model.prices.known:
+            return None
         few = pending[:: len(pending) // ITEMS_TO_ESTIMATE_BY + 1]
         try:
             guesses = [self.asking.forecast.guess(self._request(items[key])) for key in few]
         except Exception:  # an item that can not be asked must not cost the others
             log.exception("%s: what it will cost could not be estimated.", self.model.id)
-            return 0.0
+            return None
         return sum(guess.cost_usd for guess in guesses) / max(len(few), 1) * len(pending)
 
     def warnings(self, settings: Settings) -> Iterator[str]:
         """What the numbers of this run will not show by themselves."""
         model, budget = self.model, settings.budget
-        unpriced = model.prices.prompt is None or model.prices.completion is None
-        if unpriced and any(limit is not None for limit in budget.model_dump().values()):
-            yield (
-                f"{model.id}: no price is known, so the budget holds only if the gateway reports "
-                "what each answer cost; overrides can set prices."
-            )
+        if warning := unpriced(model, budget):
+            yield warning
         if model.provider is None and settings.gateway(model.gateway).routes:
             yield (
                 f"{model.id} is not pinned to a provider, so its answers may come from several; "
@@ -210,12 +221,19 @@ class _Asker:
             **_result(asked, self.model),
         )
 
+    def _token_limit(self) -> int | None:
+        """Where a limit has to be sent, it is not more than the model can do."""
+        limit, most = self.experiment.max_tokens, self.model.max_output_tokens
+        if limit is None and most is not None and self.model.dialect == "messages":
+            return min(most, MAX_TOKENS)
+        return limit
+
     def _request(self, item: Item) -> ChatRequest:
         return ChatRequest(
             model=self.model.request_name,
             messages=question_messages(item, self.model, self.system_prompt),
             temperature=self.experiment.temperature if self.model.temperature else None,
-            max_tokens=self.experiment.max_tokens,
+            max_tokens=self._token_limit(),
             stream=self.experiment.stream and self.model.streaming,
             extra=self.experiment.extra,
         )
@@ -232,7 +250,11 @@ def how_to_ask(model: Model, settings: Settings, gateways: Gateways, most: int) 
     """Through whom a model is asked, how patiently, how fast and at what price."""
     requests = settings.requests
     policy = RetryPolicy(
-        requests.attempts, requests.first_wait_s, requests.longest_wait_s, requests.total_s
+        attempts=requests.attempts,
+        attempts_when_limited=requests.attempts_when_limited,
+        first_wait_s=requests.first_wait_s,
+        longest_wait_s=requests.longest_wait_s,
+        total_s=requests.total_s,
     )
     return Asking(
         gateways.provider(model), policy, gateways.pace(model, most), Forecast(model.prices)
@@ -260,16 +282,26 @@ def _result(asked: Asked, model: Model) -> dict[str, Any]:
     }
 
 
+def unpriced(model: Model, budget: Budget) -> str | None:
+    """That a budget may not hold, because nobody says what the model costs."""
+    if model.prices.known or all(limit is None for limit in budget.model_dump().values()):
+        return None
+    return (
+        f"{model.id}: no price is known, so the budget holds only if the gateway reports "
+        "what each answer cost; overrides can set prices."
+    )
+
+
 def _announce(opened: OpenRun, model: Model, tally: Tally) -> None:
     log.info(
-        "%s%s: run %s has %d of %d items, %d to ask, about %.2f USD",
+        "%s%s: run %s has %d of %d items, %d to ask, %s",
         model.id,
         " (simulated)" if model.simulated else "",
         opened.run.run_id[:8],
         opened.done,
         len(opened.run.plan),
         len(opened.pending),
-        tally.estimated_usd,
+        tally.estimate,
     )
     for warning in tally.warnings:
         log.warning(warning)

@@ -5,13 +5,16 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from eval_pipeline.environment import SettingsError
 from eval_pipeline.journal import Journal, JournalError, JournalWriter, Stream
 from eval_pipeline.money import Account
 from eval_pipeline.providers.pace import Halt, Halted
 from eval_pipeline.records import Judgement, Outcome, Prediction, Usage
+from eval_pipeline.runs import RunError
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -30,7 +33,7 @@ class Tally:
     model: str
     verb: str
     planned: int = 0
-    estimated_usd: float = 0.0
+    estimated_usd: float | None = None
     outcomes: Counter[Outcome] = field(default_factory=Counter)
     input_tokens: int = 0
     output_tokens: int = 0
@@ -51,6 +54,12 @@ class Tally:
         self.input_tokens += usage.input_tokens or 0
         self.output_tokens += usage.output_tokens or 0
         self.cost_usd += usage.cost_usd or 0.0
+
+    @property
+    def estimate(self) -> str:
+        """What it was to cost, in words."""
+        usd = self.estimated_usd
+        return "at an unknown cost" if usd is None else f"about {usd:.2f} USD"
 
     def line(self) -> str:
         """The tally in a sentence."""
@@ -81,17 +90,36 @@ class Tally:
 
 async def compact(journal: Journal, stream: Stream[L], model: str, run_id: str) -> None:
     """Makes the files of finished work small; where that fails, they are as good as before."""
+    task = asyncio.create_task(asyncio.to_thread(journal.compact, stream, model, run_id))
     try:
-        await asyncio.to_thread(journal.compact, stream, model, run_id)
+        await asyncio.shield(task)
+    except asyncio.CancelledError:  # the claim must outlast the thread, which can not be stopped
+        await asyncio.wait([task])
+        raise
     except JournalError as error:
         log.warning("The journal was not compacted: %s", error)
+
+
+@contextmanager
+def stopped_by_trouble(tally: Tally) -> Iterator[None]:
+    """What a user can mend ends the work on this model only, and is told in its tally."""
+    try:
+        yield
+    except (SettingsError, RunError, JournalError) as error:
+        tally.stop(str(error), failed=True)
 
 
 class Shift:
     """The workers on one model's items: as many as may ask at once, and more while some wait."""
 
     def __init__(
-        self, tally: Tally, account: Account, *, num_workers: int, stop_after_failures: int
+        self,
+        tally: Tally,
+        account: Account,
+        *,
+        num_workers: int,
+        stop_after_failures: int,
+        answered_before: bool = False,
     ) -> None:
         self.tally = tally
         self.account = account
@@ -99,10 +127,10 @@ class Shift:
         self._num_workers = num_workers
         self._stop_after_failures = stop_after_failures
         self._failures_in_a_row = 0
-        self._answered_before = False
+        self._answered_before = answered_before
         self._hire: Callable[[], None] = lambda: None
         self._hired = self._waiting = 0
-        self._told = time.monotonic()
+        self._timer: asyncio.TimerHandle | None = None
 
     def stop(self, reason: str, *, failed: bool) -> None:
         """Nothing new is asked and nothing waited for; what is on its way still lands."""
@@ -117,7 +145,9 @@ class Shift:
     async def work_through(self, pending: Iterable[T], do: Callable[[T], Awaitable[None]]) -> None:
         """Workers pull from one iterator, so memory does not grow with what is pending."""
         queue = iter(pending)
-        self.tally.started = time.monotonic()
+        if not self.tally.asked:
+            self.tally.started = time.monotonic()
+        self._timer = asyncio.get_running_loop().call_later(PROGRESS_EVERY_S, self._tell)
         try:
             async with asyncio.TaskGroup() as group:
 
@@ -129,6 +159,8 @@ class Shift:
                 await self._hire_all(min(self._num_workers, self.tally.planned))
         except* JournalError as errors:
             self.stop(str(errors.exceptions[0]), failed=True)
+        finally:
+            self._timer.cancel()
 
     async def _hire_all(self, count: int) -> None:
         """One after the other: those who begin at once would wait for each other ever after."""
@@ -156,7 +188,6 @@ class Shift:
 
         def landed() -> None:
             self.tally.count(record.outcome, record.usage)
-            self._tell()
 
         await writer.post(record, landed)
 
@@ -182,6 +213,7 @@ class Shift:
         except Exception:
             log.exception("%s: an item could not be %s.", self.tally.model, self.tally.verb)
             self.tally.count(Outcome.INTERNAL_ERROR, Usage())
+            self._fail("our own fault, which the log tells")
 
     def _heed(self, record: Prediction | Judgement) -> None:
         """Stops where no other request can do better."""
@@ -194,15 +226,19 @@ class Shift:
         if record.outcome.is_result:
             self._answered_before, self._failures_in_a_row = True, 0
             return
+        self._fail(record.trouble)
+
+    def _fail(self, trouble: str) -> None:
         self._failures_in_a_row += 1
         if self._failures_in_a_row >= self._stop_after_failures:
             failures = f"{self._failures_in_a_row} items in a row had no answer"
-            self.stop(f"{failures}; the last: {record.trouble}", failed=True)
+            self.stop(f"{failures}; the last: {trouble}", failed=True)
 
     def _tell(self) -> None:
-        """One log line every few seconds, not one per request."""
-        moment = time.monotonic()
-        if moment - self._told >= PROGRESS_EVERY_S:
-            self._told = moment
-            facts = self.tally.progress()
-            log.info("progress %s", " ".join(f"{name}={fact}" for name, fact in facts.items()))
+        """One log line every few seconds, also and above all while nothing comes."""
+        under_way, waiting = self._hired - self._waiting, self._waiting
+        facts = self.tally.progress() | {"under_way": under_way, "to_ask_again": waiting}
+        if self.tally.trouble is not None:
+            facts["last_trouble"] = repr(self.tally.trouble)
+        log.info("progress %s", " ".join(f"{name}={fact}" for name, fact in facts.items()))
+        self._timer = asyncio.get_running_loop().call_later(PROGRESS_EVERY_S, self._tell)

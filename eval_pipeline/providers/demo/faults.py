@@ -65,6 +65,7 @@ class Faults(Record):
     times: int | None = Field(default=None, ge=0)
     status: dict[str, ErrorStatus] = Field(default_factory=dict)
     echo_key: bool = False
+    cost_usd: float | None = Field(default=None, ge=0)
 
     @model_validator(mode="after")
     def _shares_fit(self) -> Self:

@@ -207,7 +207,8 @@ class DemoGateway:
         if fault is FaultKind.RESET:
             return reset
         text = self._text(_checked(body, mind), body, item, scope)
-        spoken = Spoken(next(self._numbers), int(time.time()), text, fault)
+        cost = self._faults.cost_usd
+        spoken = Spoken(next(self._numbers), int(time.time()), text, fault, cost)
         return sent(asked.reply(spoken), self._faults.drip(body.model))
 
     @contextlib.contextmanager

@@ -77,6 +77,7 @@ class Spoken:
     created: int
     text: str
     fault: FaultKind | None = None
+    cost_usd: float | None = None
 
 
 class Asked(Protocol):
@@ -242,6 +243,7 @@ class ChatReply(Reply):
             "total_tokens": prompt + completion,
             "prompt_tokens_details": {"cached_tokens": 0},
             "completion_tokens_details": {"reasoning_tokens": 0},
+            **({} if self.spoken.cost_usd is None else {"cost": self.spoken.cost_usd}),
         }
 
     @property

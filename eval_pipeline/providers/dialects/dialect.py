@@ -1,7 +1,7 @@
 """The ways to write a request and to read its reply, and the names that settings give them."""
 
 from collections.abc import Mapping
-from typing import Literal, Protocol
+from typing import Protocol
 
 from pydantic import JsonValue
 
@@ -11,10 +11,9 @@ from eval_pipeline.providers.dialects.collected import Collected
 from eval_pipeline.providers.dialects.errors import Quote
 from eval_pipeline.providers.dialects.messages import Messages
 from eval_pipeline.providers.dialects.responses import Responses
+from eval_pipeline.records import DialectName
 
 __all__ = ["DIALECTS", "Collected", "Dialect", "DialectName"]
-
-DialectName = Literal["chat_completions", "responses", "messages"]
 
 
 class Dialect(Protocol):
