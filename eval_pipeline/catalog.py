@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import httpx
 
+from eval_pipeline.gateway import Gateway
 from eval_pipeline.providers.model_lists import (
     CatalogError,
     ModelList,
@@ -20,7 +21,7 @@ from eval_pipeline.providers.model_lists import (
     static_models,
 )
 from eval_pipeline.records import Model
-from eval_pipeline.settings import Gateway, Selection, Settings
+from eval_pipeline.settings import Selection, Settings
 
 ClientFor = Callable[[Gateway], AbstractAsyncContextManager[httpx.AsyncClient]]
 """Opens a client whose base address and key are already those of the gateway."""

@@ -15,9 +15,10 @@ import httpx
 import pytest
 
 from eval_pipeline.catalog import Catalog, Limits, fetch, select
+from eval_pipeline.gateway import Gateway, Override, StaticModel
 from eval_pipeline.providers.model_lists import CatalogError, static_models
 from eval_pipeline.records import Model
-from eval_pipeline.settings import Gateway, Override, Selection, Settings, StaticModel
+from eval_pipeline.settings import Selection, Settings
 
 KEY = "sk-very/secret+key"
 

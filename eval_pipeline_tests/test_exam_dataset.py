@@ -11,8 +11,9 @@ import pytest
 from PIL import Image
 
 from eval_pipeline.exam.dataset import DatasetError, load_questions
+from eval_pipeline.gateway import Gateway
 from eval_pipeline.records import ExamQuestion
-from eval_pipeline.settings import Gateway, Judge, Settings, Suite
+from eval_pipeline.settings import Judge, Settings, Suite
 
 
 def a_row(**changes: object) -> dict[str, object]:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from eval_pipeline.journal import JUDGED, PREDICTIONS, Journal, JournalError
-from eval_pipeline.journal.compaction import GRACE_S
+from eval_pipeline.journal.compaction import GRACE_S, WORTH_IT_BYTES
 from eval_pipeline.records import Prediction
 from eval_pipeline.warehouse import Warehouse
 from eval_pipeline_tests.builders import NOON, a_journal, a_judgement, a_prediction, a_run
@@ -75,7 +75,7 @@ def let_time_pass(journal: Journal) -> None:
         os.utime(path, (time.time() - GRACE_S - 1,) * 2)
 
 
-@pytest.mark.parametrize(("answer", "compacted"), [("short", False), ("x" * 300_000, True)])
+@pytest.mark.parametrize(("answer", "compacted"), [("short", False), ("x" * WORTH_IT_BYTES, True)])
 def test_one_file_is_compacted_only_if_it_is_large(
     tmp_path: Path, answer: str, *, compacted: bool
 ) -> None:
@@ -207,13 +207,14 @@ def test_a_line_that_is_no_record_stops_it_and_nothing_is_changed(tmp_path: Path
 def test_on_a_full_disk_nothing_is_changed_and_it_is_told(tmp_path: Path) -> None:
     journal = Journal(tmp_path)
     records = [a_prediction(f"q{n}", answer=f"{n} " * 2000) for n in range(80)]
-    write(journal, "a", *records)
+    write(journal, "a", *records[:40])
+    write(journal, "b", *records[40:])
     command = [sys.executable, "-c", ON_A_SMALL_DISK, str(tmp_path)]
 
     said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
     assert "It can not be written (File too large)" in said
-    assert kinds(journal) == [".jsonl"]
+    assert kinds(journal) == [".jsonl", ".jsonl"]
     assert list(journal.read(PREDICTIONS)) == records
 
 

@@ -9,6 +9,7 @@ from typing import Any, get_args
 
 import pytest
 
+from eval_pipeline.gateway import Gateway, GatewayKind, StaticModel
 from eval_pipeline.providers.model_lists import (
     CatalogError,
     ModelList,
@@ -16,7 +17,6 @@ from eval_pipeline.providers.model_lists import (
     static_models,
 )
 from eval_pipeline.records import Model, Prices
-from eval_pipeline.settings import Gateway, GatewayKind, StaticModel
 
 AUGUST_7 = datetime(2025, 8, 7, tzinfo=UTC)
 

@@ -9,6 +9,7 @@ import aiohttp
 import httpx
 
 from eval_pipeline.environment import SettingsError
+from eval_pipeline.gateway import Gateway, RateLimits
 from eval_pipeline.providers.client import CONNECT_TIMEOUT_S, HttpProvider, open_session
 from eval_pipeline.providers.deadline import Deadline
 from eval_pipeline.providers.demo.server import DemoGateway
@@ -16,7 +17,7 @@ from eval_pipeline.providers.dialects.dialect import DIALECTS
 from eval_pipeline.providers.limits import Meter
 from eval_pipeline.providers.pace import Pace
 from eval_pipeline.records import DialectName, Item, Model
-from eval_pipeline.settings import Gateway, RateLimits, Settings
+from eval_pipeline.settings import Settings
 
 
 class Gateways:

@@ -17,8 +17,8 @@ from pydantic import (
     ValidationError,
 )
 
+from eval_pipeline.gateway import Gateway, StaticModel
 from eval_pipeline.records import Model, ModelId, Prices
-from eval_pipeline.settings import Gateway, StaticModel
 
 Redact = Callable[[str], str]
 
