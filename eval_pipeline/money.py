@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -229,7 +230,7 @@ class Ledger:
         costs: list[float] = []
         newest_first = sorted(self._journal.files(stream, model), key=_changed_at, reverse=True)
         for path in newest_first:
-            records = read_file(path, _Cost)
+            records = islice(read_file(path, _Cost), ENOUGH_COSTS)
             costs += [one.usage.cost_usd for one in records if one.usage.cost_usd is not None]
             if len(costs) >= ENOUGH_COSTS:
                 break

@@ -199,6 +199,26 @@ def test_a_halt_ends_all_waiting_and_lets_what_is_on_its_way_come_in() -> None:
     assert sorted(ended) == ["halted"] * 9 + ["woken"]
 
 
+def test_those_who_gave_up_do_not_stand_in_the_way_of_others() -> None:
+    pace = Pace(1)
+    crowd, other = Crowd(pace), Crowd(pace)
+
+    async def work() -> None:
+        await pace.enter(crowd.halt, tokens=1)
+        waiting = [asyncio.create_task(crowd.one()) for _ in range(3)]
+        await asyncio.sleep(0)
+        crowd.halt()
+        await asyncio.gather(*waiting, return_exceptions=True)
+        later = asyncio.create_task(other.one())
+        await asyncio.sleep(0)
+        pace.leave()
+        await later
+
+    run(work())
+
+    assert other.served == 1
+
+
 def test_a_place_that_was_given_to_someone_who_was_cancelled_is_not_lost() -> None:
     crowd = Crowd(Pace(1))
 

@@ -113,6 +113,7 @@ class Pace:
     async def _wait_for_a_place(self, halt: Halt) -> None:
         future = halt.future()
         self._queue.append(future)
+        self._let_in()  # before it there may be only those who have given up
         try:
             await future
         except BaseException:
