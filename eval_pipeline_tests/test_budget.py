@@ -93,6 +93,7 @@ def test_judging_draws_on_the_same_budget(stand: Stand) -> None:
     stand.settings = limited(stand, usd_per_run=200)
     (finished,) = stand.judge("demo/strong", by=JUDGE)
 
+    assert stopped.estimated_usd == pytest.approx(COUNT)
     assert (stopped.asked, stopped.budget_reached) == (10, True)
     assert (finished.asked, finished.budget_reached) == (50, False)
     assert stand.gateway.requests["demo/judge"] == COUNT

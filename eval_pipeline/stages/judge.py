@@ -5,12 +5,15 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
+from statistics import fmean
 
 from eval_pipeline.benchmark import judge_prompt_of, past_items
 from eval_pipeline.exam.judge import SCHEMA, JudgedAnswer, judge_answer, judge_request, own_failing
 from eval_pipeline.history import JUDGEMENT_BRIEFS, PAST_RUNS, PREDICTION_BRIEFS, LastWords
 from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, GoneError, Journal
 from eval_pipeline.money import Ledger
+from eval_pipeline.providers.chat import ChatRequest
 from eval_pipeline.providers.gateways import Gateways
 from eval_pipeline.records import (
     Item,
@@ -30,6 +33,7 @@ from eval_pipeline.stages.predict import Launch, how_to_ask, unpriced
 from eval_pipeline.stages.workers import Shift, Tally, compact, stopped_by_trouble
 
 log = logging.getLogger(__name__)
+ANSWERS_TO_ESTIMATE_BY = 50
 
 
 async def judge(
@@ -88,11 +92,18 @@ class _Grader:
     async def grade(self, prediction: Prediction, item: Item, shift: Shift) -> Judgement:
         if reason := own_failing(prediction):
             return self._judgement(prediction, outcome=Outcome.OK, score=0.0, reason=reason)
-        request = judge_request(
-            item, prediction.answer or "", self.model, self.prompt, self.max_tokens
-        )
-        judged = await judge_answer(partial(self.asking.ask, shift=shift), request)
+        ask = partial(self.asking.ask, shift=shift)
+        judged = await judge_answer(ask, self._request(prediction, item))
         return self._judgement(prediction, **self._result(judged))
+
+    def guess_usd(self, few: Sequence[Prediction], items: Mapping[ItemKey, Item]) -> float:
+        """What a verdict will cost, judged by the length of a few answers."""
+        requests = [self._request(one, items[one.key]) for one in few]
+        return fmean(self.asking.forecast.guess(request).cost_usd for request in requests)
+
+    def _request(self, prediction: Prediction, item: Item) -> ChatRequest:
+        answer = prediction.answer or ""
+        return judge_request(item, answer, self.model, self.prompt, self.max_tokens)
 
     def _result(self, judged: JudgedAnswer) -> dict[str, object]:
         verdict, reply = judged.verdict, judged.reply
@@ -146,7 +157,7 @@ class _Judge:
                 pending = await asyncio.to_thread(self._pending, run)
                 if pending and not tally.failed:  # a spent budget is that of one run
                     tally.planned += len(pending)
-                    self._announce(run, len(pending), tally)
+                    self._announce(run, pending, tally)
                     await self._judge_run(run, pending, tally)
         if tally.planned or tally.stopped:
             log.info(tally.line())
@@ -167,17 +178,15 @@ class _Judge:
             await shift.work_through(self._predictions(run, pending), do)
         await compact(self.journal, JUDGED, run.model, run.run_id)
 
-    def _announce(self, run: Run, pending: int, tally: Tally) -> None:
+    def _announce(self, run: Run, pending: Set[str], tally: Tally) -> None:
         usual = self.ledger.usual_usd(JUDGED, run.model)
+        if usual is None and self.grader.model.prices.known:
+            few = list(islice(self._predictions(run, pending), ANSWERS_TO_ESTIMATE_BY))
+            usual = self.grader.guess_usd(few, self._items(run))
         if usual is not None:
-            tally.estimated_usd = (tally.estimated_usd or 0.0) + usual * pending
-        log.info(
-            "%s: %d answers of run %s to judge, %s in all",
-            run.model,
-            pending,
-            run.run_id[:8],
-            tally.estimate,
-        )
+            tally.estimated_usd = (tally.estimated_usd or 0.0) + usual * len(pending)
+        answers = f"{len(pending)} answers of run {run.run_id[:8]} to judge"
+        log.info("%s: %s, %s", run.model, answers, tally.estimate)
         warning = unpriced(self.grader.model, self.settings.budget)
         if warning and warning not in tally.warnings:
             log.warning(warning)
