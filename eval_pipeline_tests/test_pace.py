@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from eval_pipeline.providers.limits import Meter
-from eval_pipeline.providers.pace import Halt, Halted, Pace
+from eval_pipeline.providers.pace import Halt, Halted, Meters, Pace
 from eval_pipeline.running import run_async
 
 
@@ -103,9 +102,9 @@ def test_however_long_the_wait_is_it_ends(told: float) -> None:
 
 
 def test_no_meter_is_exceeded_where_several_apply() -> None:
-    shared = Meter(per_minute=60 * 40)
-    slow = Crowd(Pace(20, requests=[shared, Meter(per_minute=60 * 5)]))
-    quick = Crowd(Pace(20, requests=[shared]))
+    shared = Meters(requests_per_minute=60 * 40)
+    slow = Crowd(Pace(20, meters=[Meters(requests_per_minute=60 * 5), shared]))
+    quick = Crowd(Pace(20, meters=[shared]))
     starts: list[float] = []
 
     async def ask(crowd: Crowd) -> None:
@@ -139,7 +138,7 @@ def test_a_server_can_not_make_everybody_wait_for_a_day() -> None:
 
 
 def test_meters_space_the_requests_out() -> None:
-    crowd = Crowd(Pace(100, requests=[Meter(per_minute=60 * 20)]))
+    crowd = Crowd(Pace(100, meters=[Meters(requests_per_minute=60 * 20)]))
 
     async def work() -> None:
         began = time.monotonic()
@@ -150,8 +149,8 @@ def test_meters_space_the_requests_out() -> None:
 
 
 def test_models_share_the_meter_of_their_gateway_fairly() -> None:
-    shared = Meter(per_minute=60 * 40)
-    crowds = [Crowd(Pace(5, requests=[shared])) for _ in range(4)]
+    shared = Meters(requests_per_minute=60 * 40)
+    crowds = [Crowd(Pace(5, meters=[shared])) for _ in range(4)]
     order: list[int] = []
 
     async def keep_asking(number: int) -> None:
@@ -166,11 +165,11 @@ def test_models_share_the_meter_of_their_gateway_fairly() -> None:
     run(work())
 
     served = [order[:80].count(number) for number in range(4)]
-    assert max(served) - min(served) <= 8
+    assert max(served) - min(served) <= 4
 
 
 def test_a_halt_ends_all_waiting_and_lets_what_is_on_its_way_come_in() -> None:
-    crowd = Crowd(Pace(2, requests=[Meter(per_minute=1)]))
+    crowd = Crowd(Pace(2, meters=[Meters(requests_per_minute=1)]))
     ended = []
 
     async def one() -> None:

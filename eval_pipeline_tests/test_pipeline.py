@@ -268,3 +268,24 @@ def test_a_key_that_the_server_repeats_is_written_nowhere(
         if path.is_file() and SECRET.encode() in path.read_bytes()
     ]
     assert leaks == []
+
+
+def test_while_a_stage_runs_the_ui_shows_how_far_it_is(
+    tmp_path: Path, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("eval_pipeline.running.TELL_EVERY_S", 0.1)
+    with DemoGateway([a_question("q1")], faults=Faults(latency_s=0.5)) as gateway:
+        demo = {"name": "demo", "kind": "demo", "base_url": gateway.base_url}
+        graph = Graph(settings_in(tmp_path, gateways=[demo]), instance)
+        graph.run("dataset", "model_catalog")
+
+        result = graph.run("predictions", partition="demo/strong")
+
+    assert result.success
+    key = dg.AssetKey("predictions")
+    (seen, *_) = instance.fetch_observations(key, limit=10).records
+    observation = seen.asset_observation
+    assert observation is not None
+    assert observation.partition == "demo/strong"
+    assert observation.metadata["planned"].value == 3
+    assert {"done", "cost_usd", "models"} <= observation.metadata.keys()

@@ -1,5 +1,8 @@
 """Asking over a real server: resumed, repaired, stopped, never scored for an outage."""
 
+import logging
+import time
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +12,7 @@ from eval_pipeline.benchmark import Benchmark, current
 from eval_pipeline.exam.messages import question_messages
 from eval_pipeline.journal import (
     PREDICTIONS,
+    RUNS,
     Journal,
     JournalError,
     JournalWriter,
@@ -201,3 +205,78 @@ def test_what_was_loaded_once_stays_the_benchmark_until_it_is_loaded_again(stand
 
     assert after.version == before.version
     assert after.items == before.items
+
+
+def test_a_model_that_is_not_pinned_to_a_provider_is_warned_about(
+    tmp_path: Path, gateway: DemoGateway
+) -> None:
+    stand = Stand(tmp_path, gateway)
+    routing = {"name": "demo", "kind": "openrouter", "base_url": gateway.base_url}
+    settings = settings_in(tmp_path, gateways=[routing])
+    pinned = a_model("demo/average", provider="somebody")
+
+    loose, firm = stand.predict(STRONG, pinned, settings=settings)
+
+    assert "demo/strong is not pinned to a provider" in loose.warnings[0]
+    assert firm.warnings == []
+
+
+def test_parameters_of_a_model_win_over_those_of_the_experiment(stand: Stand) -> None:
+    settings = stand.settings.overridden(
+        {
+            "experiments": {"default": {"max_tokens": 500, "extra": {"seed": 1, "user": "us"}}},
+            "overrides": {"demo/strong": {"max_tokens": 5, "extra": {"seed": 2}}},
+        }
+    )
+
+    strong, average = stand.predict(STRONG, a_model("demo/average"), settings=settings)
+
+    assert outcomes([strong, average]) == [{Outcome.TRUNCATED: 3}, {Outcome.OK: 3}]
+    (run,) = stand.journal.read(RUNS, "demo/strong")
+    assert run.parameters["max_tokens"] == 5
+    assert run.parameters["extra"] == {"seed": 2, "user": "us"}
+
+
+@pytest.mark.parametrize("dialect", ["chat_completions", "responses", "messages"])
+def test_where_an_answer_came_from_is_kept(stand: Stand, dialect: str) -> None:
+    stand.predict(a_model("demo/strong", dialect=dialect, provider="pinned"))
+
+    one = stand.predictions()["q1"]
+    assert (one.outcome, one.attempts, len(one.request_hash)) == (Outcome.OK, 1, 16)
+    assert one.generation_id and one.model_reported == "demo/strong" and one.finish_reason
+    assert one.served_by in {"Simulated", "pinned"}
+    assert one.usage.input_tokens and one.usage.output_tokens
+    assert one.first_token_s is not None and one.latency_s is not None
+    assert one.generation_s == pytest.approx(one.latency_s - one.first_token_s)
+
+
+def test_limits_of_the_gateway_and_of_the_model_are_kept(
+    tmp_path: Path, gateway: DemoGateway
+) -> None:
+    limited = {"name": "demo", "kind": "demo", "requests_per_minute": 600}
+    limited["base_url"] = gateway.base_url
+    stand = Stand(tmp_path, gateway)
+    settings = settings_in(
+        tmp_path, gateways=[limited], overrides={"demo/average": {"requests_per_minute": 300}}
+    )
+    began = time.monotonic()
+
+    stand.predict(STRONG, a_model("demo/average"), settings=settings)
+
+    finished = [one.finished_at for one in stand.journal.read(PREDICTIONS, "demo/average")]
+    assert max(finished) - min(finished) >= timedelta(seconds=2 / 5 - 0.1)
+    assert time.monotonic() - began >= 5 / 10 - 0.1
+
+
+def test_how_far_it_is_stands_in_the_log_also_while_nothing_comes(
+    stand: Stand, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("eval_pipeline.stages.workers.PROGRESS_EVERY_S", 0.05)
+    stand.gateway.misbehave(Faults(latency_s=0.3))
+
+    with caplog.at_level(logging.INFO):
+        stand.predict(STRONG)
+
+    told = [record.message for record in caplog.records if "progress" in record.message]
+    assert told[0].startswith("progress model=demo/strong done=0 planned=3 per_s=0.0 ")
+    assert "under_way=3 to_ask_again=0" in told[0]

@@ -14,8 +14,7 @@ from eval_pipeline.providers.client import CONNECT_TIMEOUT_S, HttpProvider, open
 from eval_pipeline.providers.deadline import Deadline
 from eval_pipeline.providers.demo.server import DemoGateway
 from eval_pipeline.providers.dialects.dialect import DIALECTS
-from eval_pipeline.providers.limits import Meter
-from eval_pipeline.providers.pace import Pace
+from eval_pipeline.providers.pace import Meters, Pace
 from eval_pipeline.records import DialectName, Item, Model
 from eval_pipeline.settings import Settings
 
@@ -28,7 +27,7 @@ class Gateways:
         self._demo_items = demo_items
         self._demo: str | None = None
         self._sessions: dict[tuple[str, bool], aiohttp.ClientSession] = {}
-        self._meters: dict[str, _Meters] = {}
+        self._meters: dict[str, Meters] = {}
         self._open = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -59,14 +58,9 @@ class Gateways:
     def pace(self, model: Model, most: int) -> Pace:
         """How fast the model may be asked: its own limits, and its gateway's with all others."""
         gateway = self._settings.gateway(model.gateway)
-        shared = self._meters.setdefault(gateway.name, _Meters(gateway))
-        own = _Meters(self._settings.override(model))
-        return Pace(
-            most,
-            requests=[*shared.requests, *own.requests],
-            tokens=[*shared.tokens, *own.tokens],
-            longest_wait_s=self._settings.requests.total_s,
-        )
+        shared = self._meters.setdefault(gateway.name, _meters(gateway))
+        own = _meters(self._settings.override(model))
+        return Pace(most, meters=[own, shared], longest_wait_s=self._settings.requests.total_s)
 
     @asynccontextmanager
     async def lent_client(self, gateway: Gateway) -> AsyncIterator[httpx.AsyncClient]:
@@ -101,11 +95,10 @@ class Gateways:
         return self._demo
 
 
-class _Meters:
-    def __init__(self, limits: RateLimits) -> None:
-        requests, tokens = limits.requests_per_minute, limits.tokens_per_minute
-        self.requests = [Meter(requests)] if requests else []
-        self.tokens = [Meter(tokens)] if tokens else []
+def _meters(limits: RateLimits) -> Meters:
+    return Meters(
+        requests_per_minute=limits.requests_per_minute, tokens_per_minute=limits.tokens_per_minute
+    )
 
 
 def _check_key(gateway: Gateway, settings: Settings) -> None:

@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 
 from eval_pipeline.providers.limits import Meter, Window
 
@@ -49,6 +49,45 @@ class Halt:
             timer.cancel()
 
 
+class Meters:
+    """So many requests and tokens per minute; those who share them take turns."""
+
+    def __init__(
+        self, *, requests_per_minute: float | None = None, tokens_per_minute: float | None = None
+    ) -> None:
+        self._requests = Meter(requests_per_minute) if requests_per_minute else None
+        self._tokens = Meter(tokens_per_minute) if tokens_per_minute else None
+        self.turn = asyncio.Lock()
+
+    def __bool__(self) -> bool:
+        return self._requests is not None or self._tokens is not None
+
+    async def wait(self, halt: Halt) -> None:
+        """Until a request may be made."""
+        if halt.halted:
+            raise Halted
+        while (seconds := self._ready_in(time.monotonic())) > 0:
+            # In short steps: what was expected is corrected meanwhile.
+            await halt.sleep(min(seconds, LONGEST_STEP_S))
+
+    def take(self, tokens: float) -> None:
+        """A request is made."""
+        moment = time.monotonic()
+        if self._requests:
+            self._requests.take(1, moment)
+        if self._tokens:
+            self._tokens.take(tokens, moment)
+
+    def correct(self, tokens: float) -> None:
+        """It took so many more tokens than were expected."""
+        if self._tokens:
+            self._tokens.correct(tokens)
+
+    def _ready_in(self, moment: float) -> float:
+        meters = (self._requests, self._tokens)
+        return max((meter.ready_in(moment) for meter in meters if meter), default=0.0)
+
+
 class Pace:
     """The one place through which every request to a model goes."""
 
@@ -56,17 +95,16 @@ class Pace:
         self,
         most: int,
         *,
-        requests: Sequence[Meter] = (),
-        tokens: Sequence[Meter] = (),
+        meters: Sequence[Meters] = (),
         longest_wait_s: float = float("inf"),
     ) -> None:
         self.window = Window(most)
         self._longest_wait_s = longest_wait_s
-        self._requests, self._tokens = requests, tokens
+        # Its own first: who waits for those must not keep others from what is shared.
+        self._meters = [Meters(), *meters] if any(meters) else []
         self._running = 0
         self._queue: deque[asyncio.Future[None]] = deque()
         self._closed_until = 0.0
-        self._at_the_meters = asyncio.Lock()
 
     async def enter(self, halt: Halt, *, tokens: float) -> None:
         """Waits for a place among those at work, then for the meters; `leave` gives it back."""
@@ -88,8 +126,8 @@ class Pace:
     def answered(self, started: float, *, tokens_off: float) -> None:
         """A reply came; it took so many more tokens than were expected."""
         self.window.answered(started)
-        for meter in self._tokens:
-            meter.correct(tokens_off)
+        for meters in self._meters:
+            meters.correct(tokens_off)
 
     def turned_away(self, started: float, retry_after: float | None) -> None:
         """The server asks for fewer; when it turns most away, all wait as long as it says."""
@@ -129,22 +167,17 @@ class Pace:
                 future.set_result(None)
 
     async def _wait_for_meters(self, halt: Halt, tokens: float) -> None:
-        """One after the other, so that a model has no more than one turn at shared meters."""
-        if not self._requests and not self._tokens:
-            if halt.halted:
-                raise Halted
+        """One request after the other, so that a model has one turn among those who share."""
+        if halt.halted:
+            raise Halted
+        if not self._meters:
             return
-        async with self._at_the_meters:
-            meters = (*self._requests, *self._tokens)
-            if halt.halted:
-                raise Halted
-            while (wait := max(meter.ready_in(time.monotonic()) for meter in meters)) > 0:
-                # In short steps: what was expected is corrected meanwhile.
-                await halt.sleep(min(wait, LONGEST_STEP_S))
-            for meter in self._requests:
-                meter.take(1, time.monotonic())
-            for meter in self._tokens:
-                meter.take(tokens, time.monotonic())
+        async with AsyncExitStack() as turns:
+            for meters in self._meters:
+                await turns.enter_async_context(meters.turn)
+                await meters.wait(halt)
+            for meters in self._meters:
+                meters.take(tokens)
 
 
 def _finish(future: asyncio.Future[None]) -> None:
