@@ -3,17 +3,15 @@
 import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
-from pathlib import Path
+from statistics import fmean
 from typing import Any, NamedTuple
 
 from pydantic import AwareDatetime, ConfigDict
 
 from eval_pipeline.journal import Journal, Stream
-from eval_pipeline.journal.lines import read_file
 from eval_pipeline.providers.chat import ChatRequest
 from eval_pipeline.providers.pace import Halt, Halted
 from eval_pipeline.records import Prices, Record, Usage, now
@@ -35,10 +33,8 @@ def priced(usage: Usage, prices: Prices) -> Usage:
     cached = min(usage.cached_tokens or 0, usage.input_tokens)
     thought = min(usage.reasoning_tokens or 0, usage.output_tokens)
     # Gateways say 0 where they have no price of its own for these.
-    cached_price, thinking_price = (
-        prices.cached or prices.prompt,
-        prices.reasoning or prices.completion,
-    )
+    cached_price = prices.cached or prices.prompt
+    thinking_price = prices.reasoning or prices.completion
     cost = (
         (usage.input_tokens - cached) * prices.prompt
         + cached * cached_price
@@ -227,14 +223,10 @@ class Ledger:
 
     def usual_usd(self, stream: Stream[Any], model: str) -> float | None:
         """What an answer of the model (or a verdict on one) has cost lately; None if unknown."""
-        costs: list[float] = []
-        newest_first = sorted(self._journal.files(stream, model), key=_changed_at, reverse=True)
-        for path in newest_first:
-            records = islice(read_file(path, _Cost), ENOUGH_COSTS)
-            costs += [one.usage.cost_usd for one in records if one.usage.cost_usd is not None]
-            if len(costs) >= ENOUGH_COSTS:
-                break
-        return sum(costs) / len(costs) if costs else None
+        newest_first = self._journal.read_newest(Stream(stream.name, _Cost), model)
+        told = (one.usage.cost_usd for one in newest_first if one.usage.cost_usd is not None)
+        costs = list(islice(told, ENOUGH_COSTS))
+        return fmean(costs) if costs else None
 
     def _purse(self, purpose: str, limit_usd: float, *of: str) -> Purse:
         if (purpose, *of) not in self._purses:
@@ -261,9 +253,3 @@ class Ledger:
             for cost in self._journal.read(stream, since=moment):
                 if cost.finished_at >= moment:
                     yield cost
-
-
-def _changed_at(path: Path) -> float:
-    with suppress(FileNotFoundError):
-        return path.stat().st_mtime
-    return 0.0

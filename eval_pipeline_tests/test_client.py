@@ -100,3 +100,10 @@ def test_a_reply_without_bounds_is_given_up(sends: bytes, monkeypatch: pytest.Mo
 
     assert (error.outcome, error.transient) == (Outcome.INVALID_REPLY, False)
     assert PARTIAL not in str(error)
+
+
+@pytest.mark.parametrize("headers", ["content-length: 9999\r\n", ""])
+def test_a_reply_that_was_told_to_its_end_counts_however_the_connection_ends(headers: str) -> None:
+    reply = reply_to(http(delta({"content": "42"}) + END, STREAM, headers=headers))
+
+    assert (reply.text, reply.finish_reason) == ("42", "stop")

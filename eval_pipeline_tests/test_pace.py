@@ -104,7 +104,7 @@ def test_however_long_the_wait_is_it_ends(told: float) -> None:
 def test_no_meter_is_exceeded_where_several_apply() -> None:
     shared = Meters(requests_per_minute=60 * 40)
     slow = Crowd(Pace(20, meters=[Meters(requests_per_minute=60 * 5), shared]))
-    quick = Crowd(Pace(20, meters=[shared]))
+    quick = Crowd(Pace(20, meters=[Meters(), shared]))
     starts: list[float] = []
 
     async def ask(crowd: Crowd) -> None:
@@ -150,7 +150,7 @@ def test_meters_space_the_requests_out() -> None:
 
 def test_models_share_the_meter_of_their_gateway_fairly() -> None:
     shared = Meters(requests_per_minute=60 * 40)
-    crowds = [Crowd(Pace(5, meters=[shared])) for _ in range(4)]
+    crowds = [Crowd(Pace(5, meters=[Meters(), shared])) for _ in range(4)]
     order: list[int] = []
 
     async def keep_asking(number: int) -> None:

@@ -280,3 +280,25 @@ def test_how_far_it_is_stands_in_the_log_also_while_nothing_comes(
     told = [record.message for record in caplog.records if "progress" in record.message]
     assert told[0].startswith("progress model=demo/strong done=0 planned=3 per_s=0.0 ")
     assert "under_way=3 to_ask_again=0" in told[0]
+
+
+def test_a_lock_that_can_not_be_taken_stops_that_model_only(stand: Stand) -> None:
+    (stand.journal.root / "locks" / "predictions-demo%2Fweak.lock").mkdir(parents=True)
+
+    strong, weak = stand.predict(STRONG, WEAK)
+
+    assert (strong.asked, strong.failed) == (3, False)
+    assert (weak.asked, weak.failed) == (0, True)
+    assert "It can not be written" in str(weak.stopped)
+
+
+def test_a_run_that_has_answers_is_not_failed_by_one_item_that_is_refused(stand: Stand) -> None:
+    dear = a_model(prices=Prices(prompt=1, completion=1))
+    tight = {"budget": {"usd_per_run": 0.5}, "concurrency": {"num_workers": 1}}
+    stand.predict(dear, settings=stand.settings.overridden(tight))
+    stand.gateway.misbehave(Faults(status={"demo/strong": 404}))
+
+    (tally,) = stand.predict(dear, launch=Launch("run-2"))
+
+    assert outcomes([tally]) == [{Outcome.UNKNOWN_MODEL: 2}]
+    assert not tally.failed

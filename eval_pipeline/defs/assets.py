@@ -96,7 +96,9 @@ def judged(
     (by,) = look_up(journal, [settings.judge.model])
     launch, board = config.launch(context.run), Board(context)
     work = judge(
-        *(models, by, launch),
+        models,
+        by,
+        launch,
         settings=settings,
         journal=journal,
         this_judge=config.judge is not None,

@@ -71,6 +71,11 @@ class Journal:
             if since is None or _changed_at(path) >= since.timestamp():
                 yield from read_file(path, stream.record)
 
+    def read_newest(self, stream: Stream[R], *parts: str) -> Iterator[R]:
+        """Every whole record, beginning with the file that was written last."""
+        for path in sorted(self.files(stream, *parts), key=_changed_at, reverse=True):
+            yield from read_file(path, stream.record)
+
     def parts(self, stream: Stream[R]) -> list[str]:
         """The first parts there are: for runs, predictions and verdicts, the models."""
         folder = self._folder(stream)

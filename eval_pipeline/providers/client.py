@@ -146,7 +146,8 @@ async def _collect(content: aiohttp.StreamReader, collected: Collected) -> None:
             # It is told to its end; a connection that ends as well can be used again.
             with suppress(TimeoutError):
                 async with asyncio.timeout(LONGEST_GOODBYE_S):
-                    await content.read()
+                    while await content.readany():
+                        pass
             return
 
 

@@ -89,7 +89,11 @@ class Meters:
 
 
 class Pace:
-    """The one place through which every request to a model goes."""
+    """The one place through which every request to a model goes.
+
+    Of its meters, the first are its own: who waits for those must not keep others from what is
+    shared.
+    """
 
     def __init__(
         self,
@@ -100,8 +104,7 @@ class Pace:
     ) -> None:
         self.window = Window(most)
         self._longest_wait_s = longest_wait_s
-        # Its own first: who waits for those must not keep others from what is shared.
-        self._meters = [Meters(), *meters] if any(meters) else []
+        self._meters = meters if any(meters) else ()
         self._running = 0
         self._queue: deque[asyncio.Future[None]] = deque()
         self._closed_until = 0.0

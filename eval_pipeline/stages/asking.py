@@ -2,7 +2,7 @@
 
 import random
 import time
-from collections.abc import Mapping
+from collections import Counter
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -26,7 +26,9 @@ class Asking:
 
     async def ask(self, request: ChatRequest, shift: Shift) -> Asked:
         """Asks until there is a reply or the policy gives up; an empty reply is asked again too."""
-        attempt, usage, of_kind = 0, Usage(), {True: 0, False: 0}
+        attempt, usage = 0, Usage()
+        # To be turned away is counted apart from failing.
+        tries: Counter[bool] = Counter()
         began: float | None = None
         failure: ProviderError | None = None
         while True:
@@ -48,8 +50,8 @@ class Asking:
                 if reply.outcome is not Outcome.EMPTY:
                     return Asked(reply, None, attempt, usage)
                 failure = ProviderError(Outcome.EMPTY, "The reply has no text.", transient=True)
-            of_kind[failure.outcome is Outcome.RATE_LIMITED] += 1
-            if not await self._may_try_again(of_kind, failure, began, shift):
+            tries[failure.outcome is Outcome.RATE_LIMITED] += 1
+            if not await self._may_try_again(tries, failure, began, shift):
                 return Asked(None, failure, attempt, usage)
 
     async def _enter(self, request: ChatRequest, shift: Shift) -> "_Turn":
@@ -89,12 +91,12 @@ class Asking:
         return reply, usage
 
     async def _may_try_again(
-        self, of_kind: Mapping[bool, int], failure: ProviderError, began: float, shift: Shift
+        self, tries: Counter[bool], failure: ProviderError, began: float, shift: Shift
     ) -> bool:
         """Waits as long as it takes; not if that is too long or all is to stop."""
         limited = failure.outcome is Outcome.RATE_LIMITED
         wait = self.policy.wait_after(
-            of_kind[limited],
+            tries[limited],
             limited=limited,
             transient=failure.transient,
             retry_after=failure.retry_after,
