@@ -6,12 +6,15 @@ import weakref
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import BinaryIO, NamedTuple
 
 from pydantic import ConfigDict, ValidationError
 
 from eval_pipeline.journal import JournalError
 from eval_pipeline.records import Item, ItemKey, Record
+
+READ_AHEAD = 64 * 1024
 
 
 class Brief(NamedTuple):
@@ -63,13 +66,18 @@ class Items(Mapping[ItemKey, Item]):
         place = self._places.find(key)
         if place is None:
             raise KeyError(key)
-        part = self._parts[bisect_right(self._parts, place, key=lambda part: part.first) - 1]
+        part = self._part(place)
         start = 0 if place == part.first else self._ends[place - 1]
-        line = os.pread(part.descriptor, self._ends[place] - start, start)
+        line = part.read(start, self._ends[place])
         try:
             return Item.model_validate_json(line)
         except ValidationError as error:
             raise _no_item(part.name, place - part.first + 1, error) from None
+
+    def _part(self, place: int) -> "_Part":
+        if len(self._parts) == 1:
+            return self._parts[0]
+        return self._parts[bisect_right(self._parts, place, key=lambda part: part.first) - 1]
 
     def __iter__(self) -> Iterator[ItemKey]:
         return iter(self._keys)
@@ -109,12 +117,22 @@ def briefs(items: Mapping[ItemKey, Item]) -> Iterator[Brief]:
     return (Brief(key, item.category, bool(item.image)) for key, item in items.items())
 
 
-class _Part(NamedTuple):
+@dataclass
+class _Part:
     """One of the files, and the place of its first item."""
 
     descriptor: int
     name: str
     first: int
+    ahead: tuple[int, bytes] = (0, b"")
+
+    def read(self, start: int, end: int) -> bytes:
+        """These bytes; more are read with them, for the next item to be asked is mostly near."""
+        begin, data = self.ahead  # both at once, because threads may share the file
+        if not begin <= start <= end <= begin + len(data):
+            begin, data = start, os.pread(self.descriptor, max(end - start, READ_AHEAD), start)
+            self.ahead = begin, data
+        return data[start - begin : end - begin]
 
 
 class _Found(Record):

@@ -42,7 +42,7 @@ def priced(usage: Usage, prices: Prices) -> Usage:
         + thought * thinking_price
         + (prices.request or 0.0)
     )
-    return usage.model_copy(update={"cost_usd": cost, "cost_estimated": True})
+    return usage.costing(cost)
 
 
 class Expected(NamedTuple):

@@ -262,6 +262,19 @@ class Usage(Record):
         known = [usage.cost_estimated for usage in (self, other) if usage.cost_usd is not None]
         return Usage.model_validate({**sums, "cost_estimated": any(known) or not known})
 
+    def costing(self, usd: float) -> "Usage":
+        """The same at a price that is an estimate."""
+        return Usage(
+            input_tokens=self.input_tokens,
+            output_tokens=self.output_tokens,
+            reasoning_tokens=self.reasoning_tokens,
+            cached_tokens=self.cached_tokens,
+            cost_usd=usd,
+        )
+
+
+NOTHING_USED = Usage()
+
 
 class Prediction(Record):
     """The model's reply to one item, or why there is none."""
@@ -336,6 +349,16 @@ def _sum(one: float | None, other: float | None) -> float | None:
 _CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
 
+def canonical(part: JsonValue) -> str:
+    """The part as text, the same for equal parts."""
+    return _CANONICAL.encode(part)
+
+
+def fingerprint_of_text(text: str) -> str:
+    """The `fingerprint` of a single part, by its canonical text."""
+    return hashlib.sha256(f"[{text}]".encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
 def fingerprint(*parts: JsonValue) -> str:
     """A short hash of everything that is given: equal parts, equal hash."""
     running = RunningFingerprint()
@@ -353,7 +376,7 @@ class RunningFingerprint:
 
     def add(self, part: JsonValue) -> None:
         """One more part, after those before it."""
-        self._hash.update(self._comma + _CANONICAL.encode(part).encode("utf-8", "surrogatepass"))
+        self._hash.update(self._comma + canonical(part).encode("utf-8", "surrogatepass"))
         self._comma = b","
 
     def value(self) -> str:

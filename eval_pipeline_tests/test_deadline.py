@@ -9,7 +9,7 @@ from eval_pipeline.providers.deadline import Deadline
 
 async def stay(deadline: Deadline, seconds: float) -> str:
     try:
-        with deadline:
+        with deadline.limit():
             await asyncio.sleep(seconds)
     except TimeoutError:
         return "late"
@@ -66,7 +66,7 @@ def test_who_was_late_can_be_cancelled_again_and_go_on() -> None:
 
 def test_an_error_of_its_own_is_passed_on() -> None:
     async def work() -> None:
-        with pytest.raises(ValueError, match="mine"), Deadline(1):
+        with pytest.raises(ValueError, match="mine"), Deadline(1).limit():
             raise ValueError("mine")
 
     asyncio.run(work())

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -39,7 +40,7 @@ async def main():
     async with Journal(Path(sys.argv[1])).writer(PREDICTIONS, "demo/strong", "run-1") as writer:
         for n in range(100):
             record = a_prediction(f"q{n}", answer="x" * 500)
-            await writer.post(record, lambda n=n: landed.append(n))
+            await writer.post(lambda record=record: record, lambda _, n=n: landed.append(n))
             await asyncio.sleep(0.001)
 try:
     asyncio.run(main())
@@ -62,12 +63,18 @@ def full(_: int, data: bytes = b"") -> int:
     raise OSError(errno.ENOSPC, "No space left on device")
 
 
+async def post(
+    writer: JournalWriter[Prediction], record: Prediction, tell: Callable[[], None]
+) -> None:
+    await writer.post(lambda: record, lambda _: tell(), size=len(record.model_dump_json()))
+
+
 async def _append(writer: JournalWriter[Prediction], record: Prediction) -> None:
     await writer.append(record)
 
 
 async def _post(writer: JournalWriter[Prediction], record: Prediction) -> None:
-    await writer.post(record, lambda: None)
+    await post(writer, record, lambda: None)
 
 
 WAYS = {"append": _append, "post": _post}
@@ -110,7 +117,7 @@ def test_posted_records_land_in_order_and_are_on_disk_when_it_is_told(tmp_path: 
                 told.append(name)
 
             for name in NAMES:
-                await writer.post(a_prediction(name), partial(landed, name))
+                await post(writer, a_prediction(name), partial(landed, name))
                 await asyncio.sleep(0)
 
     asyncio.run(post_all())
@@ -133,7 +140,7 @@ def test_a_slow_disk_holds_up_those_who_post_too_much(
     async def post_all(writer: JournalWriter[Prediction], posted: list[str]) -> None:
         for name in NAMES:
             posted.append(name)
-            await writer.post(a_prediction(name), partial(told.append, name))
+            await post(writer, a_prediction(name), partial(told.append, name))
             await asyncio.sleep(0)
 
     async def hold_up() -> int:
@@ -160,7 +167,7 @@ def test_a_cancelled_task_leaves_nothing_behind_that_it_posted(tmp_path: Path) -
     async def post_all() -> None:
         async with Journal(tmp_path).writer(PREDICTIONS, MODEL, "run-1") as writer:
             for name in NAMES:
-                await writer.post(a_prediction(name), partial(told.append, name))
+                await post(writer, a_prediction(name), partial(told.append, name))
             this = asyncio.current_task()
             assert this
             asyncio.get_running_loop().call_soon(this.cancel)
@@ -233,7 +240,7 @@ def test_after_a_write_that_failed_nothing_lands_any_more_and_everybody_is_told(
             await writer.append(a_prediction("q1"))
             with monkeypatch.context() as disk:
                 disk.setattr(os, failing, half)
-                await writer.post(a_prediction("q2"), partial(told.append, "q2"))
+                await post(writer, a_prediction("q2"), partial(told.append, "q2"))
                 with pytest.raises(JournalError, match="disk is full"):
                     await writer.append(a_prediction("q3"))
             with pytest.raises(JournalError, match="disk is full"):
@@ -252,7 +259,7 @@ def test_what_goes_wrong_in_the_block_is_not_hidden_by_the_failed_write(tmp_path
 
     async def fail_twice() -> None:
         async with JournalWriter[Prediction](path) as writer:
-            await writer.post(a_prediction(), lambda: None)
+            await post(writer, a_prediction(), lambda: None)
             raise ValueError("in the block")
 
     with pytest.raises(ValueError, match="in the block"):
@@ -267,14 +274,37 @@ def test_a_listener_that_fails_is_heard_at_the_exit_and_the_others_are_told(tmp_
 
     async def post_two() -> None:
         async with Journal(tmp_path).writer(PREDICTIONS, MODEL, "run-1") as writer:
-            await writer.post(a_prediction("q1"), fail)
-            await writer.post(a_prediction("q2"), partial(told.append, "q2"))
+            await post(writer, a_prediction("q1"), fail)
+            await post(writer, a_prediction("q2"), partial(told.append, "q2"))
 
     with pytest.raises(ValueError, match="a fault of ours"):
         asyncio.run(post_two())
 
     assert told == ["q2"]
     assert read_elsewhere(tmp_path) == ["q1", "q2"]
+
+
+def test_a_record_that_can_not_be_made_costs_no_other_one(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    told: list[str | None] = []
+
+    def fail() -> Prediction:
+        raise ValueError("a fault of ours")
+
+    def landed(record: Prediction | None) -> None:
+        told.append(record.item_id if record else None)
+
+    async def post_three() -> None:
+        async with Journal(tmp_path).writer(PREDICTIONS, MODEL, "run-1") as writer:
+            for make in (lambda: a_prediction("q1"), fail, lambda: a_prediction("q3")):
+                await writer.post(make, landed)
+
+    asyncio.run(post_three())
+
+    assert told == ["q1", None, "q3"]
+    assert read_elsewhere(tmp_path) == ["q1", "q3"]
+    assert "a fault of ours" in caplog.text
 
 
 def test_a_closed_writer_takes_nothing(tmp_path: Path) -> None:

@@ -250,6 +250,20 @@ def test_where_an_answer_came_from_is_kept(stand: Stand, dialect: str) -> None:
     assert one.generation_s == pytest.approx(one.latency_s - one.first_token_s)
 
 
+HASHES = {
+    "chat_completions": "9b2fa308ff2a06a9",
+    "responses": "394205be0219a26c",
+    "messages": "512ee31de0c7e905",
+}
+
+
+@pytest.mark.parametrize("dialect", HASHES)
+def test_the_same_request_has_the_same_hash_in_every_version(stand: Stand, dialect: str) -> None:
+    stand.predict(a_model("demo/strong", dialect=dialect))
+
+    assert stand.predictions()["q1"].request_hash == HASHES[dialect]
+
+
 def test_limits_of_the_gateway_and_of_the_model_are_kept(
     tmp_path: Path, gateway: DemoGateway
 ) -> None:

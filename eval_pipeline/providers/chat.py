@@ -6,7 +6,7 @@ from typing import NamedTuple, Protocol
 
 from pydantic import JsonValue
 
-from eval_pipeline.records import Outcome, Record, Usage
+from eval_pipeline.records import NOTHING_USED, Outcome, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,19 +46,19 @@ _CUT_SHORT = {
 _FILTERED = {"content_filter", "sensitive", "SAFETY"}
 
 
-class ChatReply(Record):
+class ChatReply(NamedTuple):
     """A whole reply; a stream that broke off never becomes one."""
 
     text: str
+    latency_s: float
     reasoning: str | None = None
     refusal: str | None = None
     finish_reason: str | None = None
-    usage: Usage = Usage()
+    usage: Usage = NOTHING_USED
     generation_id: str | None = None
     served_by: str | None = None
     model_reported: str | None = None
     system_fingerprint: str | None = None
-    latency_s: float
     first_token_s: float | None = None
 
     @property
@@ -105,3 +105,16 @@ class Asked(NamedTuple):
     error: ProviderError | None
     attempts: int
     usage: Usage
+
+    @property
+    def outcome(self) -> Outcome:
+        """What became of the question."""
+        if self.reply is not None:
+            return self.reply.outcome
+        return self.error.outcome if self.error else Outcome.EMPTY
+
+    @property
+    def size(self) -> int:
+        """About how many characters of text it is."""
+        reply = self.reply
+        return 0 if reply is None else len(reply.text) + len(reply.reasoning or "")

@@ -3,16 +3,18 @@
 import asyncio
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 from urllib.request import getproxies
 
 import aiohttp
 import httpx
+import orjson
 from aiohttp.http_exceptions import ContentEncodingError
-from pydantic_core import from_json, to_json
+from yarl import URL
 
 from eval_pipeline.providers.chat import ChatReply, ChatRequest, ProviderError
 from eval_pipeline.providers.deadline import Deadline
@@ -27,6 +29,7 @@ CONNECT_TIMEOUT_S = 30.0
 KEEP_ALIVE_S = 60.0
 LONGEST_GOODBYE_S = 1.0
 _OK = 200
+_DONE = b"[DONE]"
 
 
 def open_session(*, secure: bool = False) -> aiohttp.ClientSession:
@@ -60,11 +63,15 @@ class HttpProvider:
     deadline: Deadline
     redact: Callable[[str], str]
 
+    @cached_property
+    def _url(self) -> URL:
+        return URL(f"{self.address}/{self.dialect.path}")
+
     async def complete(self, request: ChatRequest) -> ChatReply:
         """One attempt: a whole reply, or a ProviderError."""
         collected = self.dialect.collect(time.monotonic(), self._quote)
         try:
-            with self.deadline:
+            with self.deadline.limit():
                 await self._exchange(request, collected)
         except (aiohttp.ClientError, OSError) as error:
             # A reply that was told to its end is paid for, however the connection ended.
@@ -73,11 +80,10 @@ class HttpProvider:
         return collected.reply(self.redact)
 
     async def _exchange(self, request: ChatRequest, collected: Collected) -> None:
-        url = f"{self.address}/{self.dialect.path}"
-        body = to_json(self.dialect.body(request))
+        body = orjson.dumps(self.dialect.body(request))
         # A redirect is not followed: it would carry the key and the question elsewhere.
         async with self.session.post(
-            url, data=body, headers=self.headers, allow_redirects=False
+            self._url, data=body, headers=self.headers, allow_redirects=False
         ) as response:
             if response.status != _OK:
                 raise self._refusal(response, await _read(response))
@@ -117,7 +123,7 @@ class HttpProvider:
 
 def _parsed(data: bytes) -> dict[str, Any]:
     try:
-        parsed = from_json(data)
+        parsed = orjson.loads(data)
     except ValueError:
         parsed = _parsed_slowly(data)
     if not isinstance(parsed, dict):
@@ -139,7 +145,7 @@ def _parsed_slowly(data: bytes) -> object:
 
 async def _collect(content: aiohttp.StreamReader, collected: Collected) -> None:
     events = Events()
-    async for chunk in content.iter_any():
+    while chunk := await content.readany():
         for data in events.feed(chunk):
             collected.add_event(_parsed(data))
         if events.done and collected.finished and not content.at_eof():
@@ -168,16 +174,13 @@ class Events:
         self._rest = b""
         self._size = 0
 
-    def feed(self, chunk: bytes) -> Iterator[bytes]:
+    def feed(self, chunk: bytes) -> list[bytes]:
         """What is complete with this piece of the stream."""
         self._size += len(chunk)
         if self._size > LARGEST_REPLY:
             raise ProviderError(Outcome.INVALID_REPLY, "The reply is larger than 32 MiB.")
         *lines, self._rest = (self._rest + chunk).split(b"\n")
-        for line in lines:
-            if line.startswith(b"data:"):
-                data = line[5:].strip()
-                if data == b"[DONE]":
-                    self.done = True
-                elif data:
-                    yield data
+        found = [line[5:].strip() for line in lines if line.startswith(b"data:")]
+        if _DONE in found:
+            self.done = True
+        return [data for data in found if data and data != _DONE]

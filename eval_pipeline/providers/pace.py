@@ -115,6 +115,8 @@ class Pace:
             await self._wait_for_a_place(halt)
         else:
             self._running += 1
+        if not self._meters and not halt.halted:
+            return
         try:
             await self._wait_for_meters(halt, tokens)
         except BaseException:

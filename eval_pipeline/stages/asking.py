@@ -11,7 +11,7 @@ from eval_pipeline.money import Account, BudgetReached, Forecast, priced
 from eval_pipeline.providers.chat import Asked, ChatProvider, ChatReply, ChatRequest, ProviderError
 from eval_pipeline.providers.limits import RetryPolicy
 from eval_pipeline.providers.pace import Halted, Pace
-from eval_pipeline.records import Outcome, Usage
+from eval_pipeline.records import NOTHING_USED, Outcome, Usage
 from eval_pipeline.stages.workers import Shift
 
 
@@ -26,9 +26,9 @@ class Asking:
 
     async def ask(self, request: ChatRequest, shift: Shift) -> Asked:
         """Asks until there is a reply or the policy gives up; an empty reply is asked again too."""
-        attempt, usage = 0, Usage()
+        attempt, usage = 0, NOTHING_USED
         # To be turned away is counted apart from failing.
-        tries: Counter[bool] = Counter()
+        tries: Counter[bool] | None = None
         began: float | None = None
         failure: ProviderError | None = None
         while True:
@@ -50,6 +50,7 @@ class Asking:
                 if reply.outcome is not Outcome.EMPTY:
                     return Asked(reply, None, attempt, usage)
                 failure = ProviderError(Outcome.EMPTY, "The reply has no text.", transient=True)
+            tries = tries or Counter()
             tries[failure.outcome is Outcome.RATE_LIMITED] += 1
             if not await self._may_try_again(tries, failure, began, shift):
                 return Asked(None, failure, attempt, usage)
@@ -58,6 +59,8 @@ class Asking:
         """Waits until a request may be made, and may be paid for."""
         tokens = self.forecast.expect(request).tokens
         await self.pace.enter(shift.halt, tokens=tokens)
+        if not shift.account.purses:
+            return _Turn(tokens, 0.0)
         try:
             usd = await shift.account.reserve(partial(self.forecast.expect, request), shift.halt)
         except BudgetReached as reached:

@@ -3,14 +3,15 @@
 import asyncio
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from itertools import count
+from secrets import token_hex
 from typing import Any
-from uuid import uuid4
 
 from eval_pipeline.benchmark import Benchmark, past_items, read_prompt
 from eval_pipeline.carrying import carry_over
 from eval_pipeline.exam.messages import question_messages
-from eval_pipeline.journal import PREDICTIONS, Journal
+from eval_pipeline.journal import PREDICTIONS, Journal, JournalWriter
 from eval_pipeline.money import Forecast, Ledger
 from eval_pipeline.providers.chat import Asked, ChatRequest
 from eval_pipeline.providers.dialects.messages import MAX_TOKENS
@@ -20,9 +21,10 @@ from eval_pipeline.records import (
     Item,
     ItemKey,
     Model,
-    Outcome,
     Prediction,
+    canonical,
     fingerprint,
+    fingerprint_of_text,
     now,
 )
 from eval_pipeline.runs import Mode, OpenRun, new_run, open_run
@@ -111,7 +113,7 @@ class _Predict:
         async with self.journal.writer(PREDICTIONS, asker.model.id, run_id) as writer:
 
             async def do(key: ItemKey) -> None:
-                await shift.land(await asker.predict(items[key], run_id, shift), writer)
+                await asker.predict(items[key], run_id, shift, writer)
 
             await shift.work_through(opened.pending, do)
         await compact(self.journal, PREDICTIONS, asker.model.id, run_id)
@@ -167,6 +169,10 @@ class _Asker:
     asking: Asking
     experiment: Experiment
     system_prompt: str
+    hashes: "_Hashes"
+    # What makes an id unlike all others costs more than the rest of it, so it is drawn once.
+    ids: str = field(default_factory=lambda: token_hex(8))
+    numbers: Iterator[int] = field(default_factory=count)
 
     @classmethod
     def of(cls, model: Model, settings: Settings, gateways: Gateways) -> "_Asker":
@@ -176,11 +182,12 @@ class _Asker:
             asking=how_to_ask(model, settings, gateways, settings.concurrency.num_workers),
             experiment=experiment.with_override(settings.override(model)),
             system_prompt=read_prompt(settings, experiment.system_prompt),
+            hashes=_Hashes(model),
         )
 
     def request_hash(self, item: Item) -> str:
         """Equal for requests that ask for the same in the same way."""
-        return _hash(self._request(item), self.model)
+        return self.hashes.of(self._request(item))
 
     def estimate(self, pending: Sequence[ItemKey], items: Mapping[ItemKey, Item]) -> float | None:
         """What asking all of them will cost, judged by the length of a few; None if unpriced."""
@@ -205,21 +212,31 @@ class _Asker:
                 "the column served_by tells from which."
             )
 
-    async def predict(self, item: Item, run_id: str, shift: Shift) -> Prediction:
+    async def predict(
+        self, item: Item, run_id: str, shift: Shift, writer: JournalWriter[Prediction]
+    ) -> None:
+        """Asks, and hands the journal what it needs to make a prediction of it."""
         request = self._request(item)
         asked = await self.asking.ask(request, shift)
-        return Prediction(
-            prediction_id=uuid4().hex,
-            run_id=run_id,
-            model=self.model.id,
-            suite=item.suite,
-            item_id=item.id,
-            attempts=asked.attempts,
-            request_hash=_hash(request, self.model),
-            finished_at=now(),
-            usage=asked.usage,
-            **_result(asked, self.model),
-        )
+        outcome, finished_at = asked.outcome, now()
+
+        def make() -> Prediction:
+            return Prediction(
+                prediction_id=f"{self.ids}{next(self.numbers):016x}",
+                run_id=run_id,
+                model=self.model.id,
+                suite=item.suite,
+                item_id=item.id,
+                attempts=asked.attempts,
+                request_hash=self.hashes.of(request),
+                finished_at=finished_at,
+                usage=asked.usage,
+                outcome=outcome,
+                **_result(asked, self.model),
+            )
+
+        shift.heed(outcome, f"{self.model.id}: {asked.error or outcome}")
+        await writer.post(make, shift.landed, size=asked.size)
 
     def _token_limit(self) -> int | None:
         """Where a limit has to be sent, it is not more than the model can do."""
@@ -239,11 +256,27 @@ class _Asker:
         )
 
 
-def _hash(request: ChatRequest, model: Model) -> str:
-    fields = request.fields()
-    if model.dialect != "chat_completions":
-        fields["dialect"] = model.dialect
-    return fingerprint(fields)
+class _Hashes:
+    """Hashes of one model's requests, which differ in their last message only."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._around: tuple[str, str] | None = None
+
+    def of(self, request: ChatRequest) -> str:
+        """Equal for requests that ask for the same in the same way."""
+        before, after = self._around = self._around or self._without_content(request)
+        return fingerprint_of_text(before + canonical(request.messages[-1]["content"]) + after)
+
+    def _without_content(self, request: ChatRequest) -> tuple[str, str]:
+        """Before and after what differs: a text that is not made anew for each request."""
+        *others, last = request.messages
+        mark = token_hex(16)
+        fields = replace(request, messages=(*others, {**last, "content": mark})).fields()
+        if self._model.dialect != "chat_completions":
+            fields["dialect"] = self._model.dialect
+        before, _, after = canonical(fields).partition(canonical(mark))
+        return before, after
 
 
 def how_to_ask(model: Model, settings: Settings, gateways: Gateways, most: int) -> Asking:
@@ -264,11 +297,9 @@ def how_to_ask(model: Model, settings: Settings, gateways: Gateways, most: int) 
 def _result(asked: Asked, model: Model) -> dict[str, Any]:
     reply = asked.reply
     if reply is None:
-        error = asked.error
-        return {"outcome": error.outcome if error else Outcome.EMPTY, "error": str(error)}
+        return {"error": str(asked.error)}
     first = reply.first_token_s
     return {
-        "outcome": reply.outcome,
         "answer": reply.text or reply.refusal,
         "reasoning": reply.reasoning,
         "finish_reason": reply.finish_reason,

@@ -13,7 +13,7 @@ from eval_pipeline.environment import SettingsError
 from eval_pipeline.journal import Journal, JournalError, JournalWriter, Stream
 from eval_pipeline.money import Account
 from eval_pipeline.providers.pace import Halt, Halted
-from eval_pipeline.records import Judgement, Outcome, Prediction, Usage
+from eval_pipeline.records import NOTHING_USED, Judgement, Outcome, Prediction, Usage
 from eval_pipeline.runs import RunError
 
 log = logging.getLogger(__name__)
@@ -184,12 +184,16 @@ class Shift:
 
     async def land(self, record: L, writer: JournalWriter[L]) -> None:
         """Hands it to the journal and goes on; it counts once it is on disk."""
-        self._heed(record)
+        self.heed(record.outcome, record.trouble)
+        await writer.post(lambda: record, self.landed)
 
-        def landed() -> None:
+    def landed(self, record: Prediction | Judgement | None) -> None:
+        """It is on disk, so it counts; None if it could not be made."""
+        if record is None:
+            self.tally.count(Outcome.INTERNAL_ERROR, NOTHING_USED)
+            self._fail("our own fault, which the log tells")
+        else:
             self.tally.count(record.outcome, record.usage)
-
-        await writer.post(record, landed)
 
     async def _work(self, queue: Iterator[T], do: Callable[[T], Awaitable[None]]) -> None:
         try:
@@ -212,21 +216,20 @@ class Shift:
             return
         except Exception:
             log.exception("%s: an item could not be %s.", self.tally.model, self.tally.verb)
-            self.tally.count(Outcome.INTERNAL_ERROR, Usage())
-            self._fail("our own fault, which the log tells")
+            self.landed(None)
 
-    def _heed(self, record: Prediction | Judgement) -> None:
+    def heed(self, outcome: Outcome, trouble: str) -> None:
         """Stops where no other request can do better."""
-        if record.outcome is Outcome.OK:
+        if outcome is Outcome.OK:
             self._answered_before, self._failures_in_a_row = True, 0
             return
-        self.tally.trouble = record.trouble
-        if record.outcome.is_hopeless(answered_before=self._answered_before):
-            self.stop(record.trouble, failed=True)
-        if record.outcome.is_result:
+        self.tally.trouble = trouble
+        if outcome.is_hopeless(answered_before=self._answered_before):
+            self.stop(trouble, failed=True)
+        if outcome.is_result:
             self._answered_before, self._failures_in_a_row = True, 0
             return
-        self._fail(record.trouble)
+        self._fail(trouble)
 
     def _fail(self, trouble: str) -> None:
         self._failures_in_a_row += 1

@@ -12,7 +12,7 @@ from eval_pipeline.providers.dialects.collected import Collected, dollars, token
 from eval_pipeline.providers.dialects.errors import Quote, broken_off, no_reply, reply_error
 from eval_pipeline.records import Usage
 
-_REASONING = ("reasoning_content", "reasoning", "reasoning_details")
+_REASONING = dict.fromkeys(("reasoning_content", "reasoning", "reasoning_details")).keys()
 # Reasons for ending that servers give when they failed half way, so that the text is a part only.
 _FAILED = {"abort", "cancelled", "error", "insufficient_system_resource", "network_error"}
 
@@ -59,42 +59,47 @@ class _ChatCollected(Collected):
 
     def used(self) -> Usage:
         usage, cost = self.usage, dollars(self.usage)
+        asked, said = tokens(usage, "prompt_tokens"), tokens(usage, "completion_tokens")
+        thought = tokens(usage.get("completion_tokens_details"), "reasoning_tokens")
+        if thought and asked is not None and said is not None:
+            # Some servers count the reasoning apart: their total tells.
+            together = asked + said + thought
+            said += thought if tokens(usage, "total_tokens") == together else 0
         return Usage(
-            input_tokens=tokens(usage, "prompt_tokens"),
-            output_tokens=_output_tokens(usage),
-            reasoning_tokens=tokens(usage.get("completion_tokens_details"), "reasoning_tokens"),
+            input_tokens=asked,
+            output_tokens=said,
+            reasoning_tokens=thought,
             cached_tokens=tokens(usage.get("prompt_tokens_details"), "cached_tokens"),
             cost_usd=cost,
             cost_estimated=cost is None,
         )
 
     def _add(self, part: dict[str, Any], name: str) -> None:
+        # Most events hold a few words and nothing else: what is not there must cost nothing.
         if error := part.get("error"):
             raise reply_error(error, self.quote)
         self.note(part)
-        if isinstance(usage := part.get("usage"), dict):
+        if (usage := part.get("usage")) and isinstance(usage, dict):
             self.usage = usage
-        choice = _first_choice(part)
-        if choice is None:
+        if (choice := _first_choice(part)) is None:
             return
-        if isinstance(message := choice.get(name), dict):
+        if (message := choice.get(name)) and isinstance(message, dict):
             self._add_message(message)
-        self._end(choice)
+        if error := choice.get("error"):
+            raise reply_error(error, self.quote)
+        if reason := choice.get("finish_reason"):
+            self._end(reason)
 
     def _add_message(self, message: dict[str, Any]) -> None:
-        # Most events hold a few words and nothing else: what is not there must cost nothing.
-        if reasoning := _reasoning(message):
-            self.hear(self.reasoning, reasoning)
+        if not _REASONING.isdisjoint(message):
+            self.hear(self.reasoning, _reasoning(message))
         if content := message.get("content"):
             self.hear(self.text, _text(content))
         if refusal := message.get("refusal"):
             self.hear(self.refusal, _text(refusal))
 
-    def _end(self, choice: dict[str, Any]) -> None:
-        if error := choice.get("error"):
-            raise reply_error(error, self.quote)
-        reason = choice.get("finish_reason")
-        if not reason or not isinstance(reason, str):
+    def _end(self, reason: object) -> None:
+        if not isinstance(reason, str):
             return
         if reason in _FAILED:
             raise broken_off(reason)
@@ -125,13 +130,3 @@ def _parts(content: object) -> Iterator[str]:
         said = (part.get("text") or part.get("summary")) if isinstance(part, dict) else None
         if isinstance(said, str):
             yield said
-
-
-def _output_tokens(usage: dict[str, Any]) -> int | None:
-    """With the reasoning, which some servers count apart: their total tells."""
-    said, total = tokens(usage, "completion_tokens"), tokens(usage, "total_tokens")
-    asked = tokens(usage, "prompt_tokens")
-    thought = tokens(usage.get("completion_tokens_details"), "reasoning_tokens")
-    if said is None or thought is None or asked is None:
-        return said
-    return said + thought if total == asked + said + thought else said
