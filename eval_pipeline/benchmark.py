@@ -1,8 +1,9 @@
 """Every suite's items and the benchmark version: what is asked, and what a pass means."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import BinaryIO
@@ -37,6 +38,10 @@ HASHED = {
 }
 
 
+class BenchmarkError(Exception):
+    """A version can not be published; the message says why."""
+
+
 @dataclass(frozen=True)
 class Benchmark:
     """All items of one benchmark version."""
@@ -65,7 +70,8 @@ def _stage(suite: Suite, settings: Settings, file: BinaryIO) -> SuiteVersion:
     version, count = RunningFingerprint(), 0
     for item in load_questions(suite, settings):
         file.write(item.model_dump_json().encode() + b"\n")
-        version.add(item.model_dump(include=HASHED))
+        hashed = HASHED if item.cluster is None else {*HASHED, "cluster"}
+        version.add(item.model_dump(include=hashed))
         count += 1
     file.flush()
     return SuiteVersion(suite=suite.name, suite_version=version.value(), items=count)
@@ -98,8 +104,43 @@ def keep(benchmark: Benchmark, journal: Journal) -> None:
             items = benchmark.items
             chosen = (items[key] for key in items if key.suite == suite.suite)
             journal.write_whole(ITEMS, suite.suite, suite.suite_version, records=chosen)
-    stamp = f"{benchmark.version.loaded_at:%Y%m%dT%H%M%S.%f}-{benchmark.version.benchmark_version}"
-    journal.write_whole(VERSIONS, stamp, records=[benchmark.version])
+    _note(benchmark.version, journal)
+
+
+def mint(journal: Journal, settings: Settings, name: str | None = None) -> BenchmarkVersion:
+    """Publishes the benchmark as it is now: from here on the leaderboard is about it.
+
+    Nobody is asked anything. Runs of the version before stay, and are not shown beside new ones.
+    """
+    benchmark = load_benchmark(settings)
+    earlier = minted(journal)
+    version = benchmark.version.benchmark_version
+    if earlier and earlier[-1].benchmark_version == version:
+        known = earlier[-1].minted_as
+        raise BenchmarkError(f"Nothing has changed since {known} was published ({version}).")
+    if name in {one.minted_as for one in earlier}:
+        raise BenchmarkError(f"There is a version {name} already; choose another name.")
+    keep(benchmark, journal)
+    changes = {"minted_as": name or _next_name(earlier), "loaded_at": now()}
+    published = benchmark.version.model_copy(update=changes)
+    _note(published, journal)
+    return published
+
+
+def minted(journal: Journal) -> list[BenchmarkVersion]:
+    """Every version that was published, the latest last."""
+    named = (version for version in journal.read(VERSIONS) if version.minted_as is not None)
+    return sorted(named, key=lambda version: version.loaded_at)
+
+
+def _next_name(earlier: Sequence[BenchmarkVersion]) -> str:
+    taken = {version.minted_as for version in earlier}
+    return next(name for number in count(1) if (name := f"v{number}") not in taken)
+
+
+def _note(version: BenchmarkVersion, journal: Journal) -> None:
+    stamp = f"{version.loaded_at:%Y%m%dT%H%M%S.%f}-{version.benchmark_version}"
+    journal.write_whole(VERSIONS, stamp, records=[version])
 
 
 def current(journal: Journal, settings: Settings) -> Benchmark:

@@ -18,7 +18,8 @@ from eval_pipeline.journal.disk import GoneError, JournalError, remove
 from eval_pipeline.journal.lines import JSONL, PARQUET, longest_line, quoted
 from eval_pipeline.records import now
 
-SQL = Path(__file__).parent / "sql"
+PACKAGE = Path(__file__).parent
+SQL = PACKAGE / "sql"
 TABLES = {
     "versions": ["benchmark_versions"],
     "items": ["items"],
@@ -26,8 +27,25 @@ TABLES = {
     "runs": ["runs", "plans"],
     "predictions": ["predictions"],
     "judged": ["judged"],
+    "rejudged": ["rejudged"],
+    "labels": ["human_labels"],
 }
-DERIVED = ("metrics", "leaderboard")
+DERIVED = (
+    "metrics",
+    "pass_at_k",
+    "calibration_bins",
+    "comparisons",
+    "leaderboard_entries",
+    "judge_reliability",
+)
+# Of what changes without the long streams, the derived tables that show it; of the rest, all do.
+SHOWN_IN: Mapping[str, Sequence[str]] = {
+    "sightings": (),
+    "rejudged": ("judge_reliability",),
+    "labels": ("judge_reliability",),
+}
+DERIVING = ("comparing.py", "deriving.py", "reliability/measuring.py")
+"""Where that happens which SQL is not made for."""
 MEGABYTE = 1024 * 1024
 # From here on the memory that DuckDB needs shows beside that of the pipeline.
 LARGE = MEGABYTE
@@ -63,8 +81,11 @@ class Order:
 
     @property
     def derives(self) -> Sequence[str]:
-        """The tables to compute; what is known about models shows in the last one only."""
-        return DERIVED[1:] if self.base and set(self.changed) == {"sightings"} else DERIVED
+        """The tables to compute: those that show something of what has changed."""
+        if self.base is None:
+            return DERIVED
+        stale = {table for part in self.changed for table in SHOWN_IN.get(part, DERIVED)}
+        return [table for table in DERIVED if table in stale]
 
 
 def build(path: Path, order: Order) -> None:
@@ -101,8 +122,7 @@ def _fill(path: Path, order: Order, settings: Mapping[str, str]) -> None:
             _clear(connection, TABLES[stream.name])
             _load(connection, stream, order.journal.files(stream))
         for name in order.derives:
-            _clear(connection, [name])
-            _run(connection, SQL / "derive" / f"{name}.sql")
+            derive(connection, name)
         _note(connection, order)
         # Closing would swallow it if the disk has no room for the last bytes.
         connection.execute("checkpoint")
@@ -118,6 +138,43 @@ def _copy(base: Path, path: Path) -> None:
 def _clear(connection: duckdb.DuckDBPyConnection, tables: Sequence[str]) -> None:
     for table in tables:
         connection.execute(f"delete from {table}")
+
+
+def derive(connection: duckdb.DuckDBPyConnection, table: str) -> None:
+    """Fills a derived table anew from those before it, in the order of DERIVED."""
+    _clear(connection, [table])
+    if table == "metrics":
+        _run(connection, SQL / "derive" / "scores.sql")
+        _measure(connection)
+    if table == "comparisons":
+        _run(connection, SQL / "derive" / "entries.sql")
+        _compare(connection)
+    if table == "judge_reliability":
+        _run(connection, SQL / "derive" / "judges.sql")
+        _compare_judges(connection)
+    _run(connection, SQL / "derive" / f"{table}.sql")
+
+
+def _measure(connection: duckdb.DuckDBPyConnection) -> None:
+    if connection.table("item_scores").limit(1).fetchone():
+        # Imported late: numpy takes memory, and until something is judged there is no need of it.
+        from eval_pipeline.deriving import measure  # noqa: PLC0415
+
+        measure(connection)
+
+
+def _compare_judges(connection: duckdb.DuckDBPyConnection) -> None:
+    if connection.table("judges_at_work").limit(1).fetchone():
+        from eval_pipeline.reliability.measuring import measure_judges  # noqa: PLC0415
+
+        measure_judges(connection)
+
+
+def _compare(connection: duckdb.DuckDBPyConnection) -> None:
+    if connection.table("entries").limit(1).fetchone():
+        from eval_pipeline.comparing import compare_entries  # noqa: PLC0415
+
+        compare_entries(connection)
 
 
 def _note(connection: duckdb.DuckDBPyConnection, order: Order) -> None:
@@ -142,8 +199,16 @@ def _new_file(path: Path, settings: Mapping[str, str]) -> Iterator[duckdb.DuckDB
             connection.execute(f"attach {quoted(path)} as warehouse ({rows})")
             connection.execute("use warehouse")
             yield connection
-    except (duckdb.IOException, duckdb.FatalException, duckdb.InternalException) as error:
+    except _WRITING_FAILED as error:
         raise _not_built(error) from None
+
+
+_WRITING_FAILED = (
+    duckdb.IOException,
+    duckdb.FatalException,
+    duckdb.InternalException,
+    duckdb.TransactionException,
+)
 
 
 def _not_built(error: Exception) -> WarehouseError:
@@ -242,9 +307,10 @@ def migration_names() -> list[str]:
     return sorted(path.name for path in (SQL / "migrations").glob("*.sql"))
 
 
-def sql_texts() -> list[str]:
-    """All SQL there is: if it changes, the file is to be built anew."""
-    return [path.read_text("utf-8") for path in sorted(SQL.rglob("*.sql"))]
+def recipe() -> list[str]:
+    """All that the numbers are made with: if it changes, the file is to be built anew."""
+    formulas = [*(PACKAGE / "stats").glob("*.py"), *map(PACKAGE.joinpath, DERIVING)]
+    return [path.read_text("utf-8") for path in sorted([*SQL.rglob("*.sql"), *formulas])]
 
 
 def _run(

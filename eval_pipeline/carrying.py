@@ -1,11 +1,12 @@
-"""Answers of an older benchmark version that need not be asked again, taken over into a new run."""
+"""Answers of an earlier run that need not be asked for again, taken over into a new run."""
 
 import logging
-from collections.abc import Iterator, Mapping, Set
+from array import array
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from eval_pipeline.benchmark import past_items
-from eval_pipeline.history import PAST_RUNS, PREDICTION_BRIEFS, LastWords
+from eval_pipeline.history import PAST_RUNS, PREDICTION_BRIEFS, LastWords, Pending, ReplyKey
 from eval_pipeline.journal import JUDGED, PREDICTIONS, VERSIONS, Journal
 from eval_pipeline.records import Item, ItemKey, Judgement, Prediction, Run, fingerprint
 
@@ -13,22 +14,29 @@ log = logging.getLogger(__name__)
 
 
 def carry_over(
-    journal: Journal, run: Run, request_hashes: Mapping[ItemKey, str]
-) -> frozenset[ItemKey]:
-    """Takes over what was asked in exactly the same way before; says for which items."""
-    if run.carry_from is None or not journal.exists(PAST_RUNS, run.model, run.carry_from):
-        return frozenset()
-    earlier = next(journal.read_file(PAST_RUNS, run.model, run.carry_from))
-    carrying = _Carrying.of(journal, run, earlier, request_hashes)
-    if carrying.keys:
-        carrying.write()
-        log.info(
-            "%s: %d answers are those of run %s",
-            run.model,
-            len(carrying.keys),
-            earlier.run_id[:8],
-        )
-    return carrying.keys
+    journal: Journal, run: Run, pending: Pending, request_hash: Callable[[ReplyKey], str]
+) -> Pending:
+    """Takes over what was asked in exactly the same way before; the rest is still pending."""
+    for earlier in _forebears(journal, run):
+        if not pending:
+            break
+        carrying = _Carrying.of(journal, run, earlier, pending, request_hash)
+        if count := len(pending) - len(left := pending.without(carrying.ids)):
+            carrying.write()
+            log.info("%s: %d answers are those of run %s", run.model, count, earlier.run_id[:8])
+        pending = left
+    return pending
+
+
+def _forebears(journal: Journal, run: Run) -> Iterator[Run]:
+    """The run that this one carries over, then the one which that was to carry over, and so on."""
+    seen = {run.run_id}
+    while (run_id := run.carry_from) and run_id not in seen:
+        if not journal.exists(PAST_RUNS, run.model, run_id):
+            return
+        seen.add(run_id)
+        run = next(journal.read_file(PAST_RUNS, run.model, run_id))
+        yield run
 
 
 @dataclass(frozen=True)
@@ -39,30 +47,39 @@ class _Carrying:
     run: Run
     earlier: Run
     words: LastWords
-    keys: frozenset[ItemKey]
-    prediction_ids: Set[str]
+    # By the reply's number, a short form of the prediction's id; 0 for what is not taken over.
+    ids: "array[int]"
 
     @classmethod
     def of(
-        cls, journal: Journal, run: Run, earlier: Run, request_hashes: Mapping[ItemKey, str]
+        cls,
+        journal: Journal,
+        run: Run,
+        earlier: Run,
+        pending: Pending,
+        request_hash: Callable[[ReplyKey], str],
     ) -> "_Carrying":
-        # Only ids are gathered: the answers of a large run would not fit into memory.
+        # Only numbers are gathered: the answers of a large run would not fit into memory.
         where = (PREDICTION_BRIEFS, earlier.model, earlier.run_id)
-        keys = list(request_hashes)
-        words = LastWords(keys, journal.read(*where))
-        same: dict[ItemKey, str] = {}
+        words = LastWords(run.plan, journal.read(*where), run.samples)
+        ids = array("Q", [0]) * len(words.replies)
+        is_pending = bytearray(len(words.replies))
+        for reply in pending.numbers:
+            is_pending[reply] = True
         for number, one in enumerate(journal.read(*where)):
-            if not words.is_last(number, one.key) or not one.outcome.is_result:
+            found = words.replies.find(one.key, one.sample)
+            if found is None or not is_pending[found] or not one.outcome.is_result:
                 continue
-            if request_hashes[one.key] == one.request_hash:
-                same[one.key] = one.prediction_id
-        kept = frozenset(key for key in keys if key in same)
-        return cls(journal, run, earlier, words, kept, frozenset(same.values()))
+            if not words.is_last(number, one.key, one.sample):
+                continue
+            if request_hash(pending.reply(found)) == one.request_hash:
+                ids[found] = _short(one.prediction_id)
+        return cls(journal, run, earlier, words, ids)
 
     def write(self) -> None:
         """The verdicts first, so that no answer is there without those it already has."""
         # The same names and ids each time, so that doing it again after a crash changes nothing.
-        which = fingerprint(*sorted(self.prediction_ids))
+        which = fingerprint(self.ids.tobytes().hex())
         name = f"carried-from-{self.earlier.run_id}-{which}"
         where = (self.run.model, self.run.run_id, name)
         self.journal.write_whole(JUDGED, *where, records=self._judgements())
@@ -71,7 +88,10 @@ class _Carrying:
     def _predictions(self) -> Iterator[Prediction]:
         everything = self.journal.read(PREDICTIONS, self.earlier.model, self.earlier.run_id)
         for number, one in enumerate(everything):
-            if one.key in self.keys and self.words.is_last(number, one.key):
+            reply = self.words.replies.find(one.key, one.sample)
+            if reply is None or not self.ids[reply]:
+                continue
+            if self.words.is_last(number, one.key, one.sample):
                 yield one.model_copy(
                     update={
                         "run_id": self.run.run_id,
@@ -83,29 +103,34 @@ class _Carrying:
     def _judgements(self) -> Iterator[Judgement]:
         unchanged = self._unchanged()
         for verdict in self.journal.read(JUDGED, self.earlier.model, self.earlier.run_id):
-            if (
-                verdict.score is not None
-                and verdict.prediction_id in self.prediction_ids
-                and ItemKey(verdict.suite, verdict.item_id) in unchanged
-            ):
-                new_id = self._new_id(verdict.prediction_id)
+            key = ItemKey(verdict.suite, verdict.item_id)
+            reply = self.words.replies.find(key, verdict.sample)
+            if reply is None or verdict.score is None or not unchanged[reply % len(unchanged)]:
+                continue
+            if self.ids[reply] == _short(verdict.prediction_id):
                 yield verdict.model_copy(
                     update={
                         "run_id": self.run.run_id,
-                        "prediction_id": new_id,
+                        "prediction_id": self._new_id(verdict.prediction_id),
                         "carried_from": verdict.carried_from or self.earlier.run_id,
                     }
                 )
 
-    def _unchanged(self) -> Set[ItemKey]:
-        """Items to be judged in the same way: same judge prompt, question and reference."""
+    def _unchanged(self) -> Sequence[int]:
+        """Whether each item is judged in the same way: same judge prompt, question, reference."""
+        plan = self.run.plan
+        before, after = self.earlier.benchmark_version, self.run.benchmark_version
+        if before == after:
+            return b"\1" * len(plan)
         versions = self.journal.read(VERSIONS)
         prompts = {one.benchmark_version: one.judge_prompt_hash for one in versions}
-        before, after = self.earlier.benchmark_version, self.run.benchmark_version
         if prompts[after] != prompts[before]:
-            return frozenset()
+            return bytes(len(plan))
         old, new = past_items(self.journal, before), past_items(self.journal, after)
-        return {key for key in self.keys if key in old and _asks_the_same(old[key], new[key])}
+        return bytes(
+            any(self.ids[place :: len(plan)]) and key in old and _asks_the_same(old[key], new[key])
+            for place, key in enumerate(plan)
+        )
 
     def _new_id(self, prediction_id: str) -> str:
         return fingerprint(prediction_id, self.run.run_id)
@@ -113,3 +138,8 @@ class _Carrying:
 
 def _asks_the_same(one: Item, other: Item) -> bool:
     return (one.question, one.answer) == (other.question, other.answer)
+
+
+def _short(prediction_id: str) -> int:
+    """Eight bytes that stand for the id."""
+    return int(fingerprint(prediction_id), 16)

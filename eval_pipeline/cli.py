@@ -9,21 +9,31 @@ import typer
 from pydantic import ValidationError
 from rich.console import Console
 
-from eval_pipeline.benchmark import load_benchmark
+from eval_pipeline.benchmark import BenchmarkError, load_benchmark, mint
 from eval_pipeline.environment import SettingsError
 from eval_pipeline.exam.dataset import DatasetError
 from eval_pipeline.journal import Journal, JournalError
 from eval_pipeline.providers.demo.faults import Faults
 from eval_pipeline.providers.demo.server import serve
 from eval_pipeline.providers.model_lists import CatalogError
-from eval_pipeline.reporting import leaderboard_table, schema_page
+from eval_pipeline.reporting import (
+    comparison_lines,
+    differences_table,
+    leaderboard_tables,
+    schema_page,
+    versions_table,
+)
 from eval_pipeline.runs import Mode, RunError
 from eval_pipeline.settings import Settings
 from eval_pipeline.warehouse import Warehouse, WarehouseError, query
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+benchmark = typer.Typer(no_args_is_help=True, help="What is measured, version by version.")
+app.add_typer(benchmark, name="benchmark")
 console = Console()
+MINT = "evals benchmark mint"
 UNDERSTOOD = (
+    BenchmarkError,
     SettingsError,
     DatasetError,
     CatalogError,
@@ -69,9 +79,57 @@ def run(
 def leaderboard() -> None:
     """Print the leaderboard, and which runs are not on it."""
     with _warehouse().reading() as db:
-        console.print(leaderboard_table(query(db, "summaries/leaderboard").df()))
+        for table in leaderboard_tables(query(db, "summaries/leaderboard").df()):
+            console.print(table)
         for line in query(db, "summaries/left_out").fetchall():
-            console.print("Not on it: {} ({}, run {}): {}".format(*line))
+            _say("Not on it: {} ({}, run {}): {}".format(*line))
+        for runs, version in query(db, "summaries/draft").fetchall():
+            _say(f"Not on it: runs of the draft {version}: {runs}. To publish it: {MINT}")
+
+
+@app.command()
+def compare(
+    a: Annotated[str, typer.Argument(help="A model on the leaderboard, a run, or model@run.")],
+    b: Annotated[str, typer.Argument(help="The other one.")],
+    experiment: Annotated[
+        str | None, typer.Option("-e", "--experiment", help="Of models: under which experiment.")
+    ] = None,
+    judge: Annotated[str | None, typer.Option(help="Whose verdicts count.")] = None,
+    items: Annotated[int, typer.Option(min=0, help="How many differing items to list.")] = 20,
+) -> None:
+    """Compare two models or runs item by item: who is better, and is that more than chance?"""
+    from eval_pipeline.side_by_side import compare_sides  # noqa: PLC0415  (it loads numpy)
+
+    settings = Settings.from_env()
+    with _warehouse().reading() as db:
+        experiment = experiment or settings.experiment
+        found = compare_sides(db, a, b, experiment=experiment, judge=judge)
+    for line in comparison_lines(found):
+        _say(line)
+    if found.differences and items:
+        console.print(differences_table(found, items))
+
+
+@benchmark.command("mint")
+def mint_version(
+    name: Annotated[str | None, typer.Argument(help="Its name; by default v1, v2, …")] = None,
+) -> None:
+    """Publish the benchmark as it is now: the leaderboard starts anew, nothing is run."""
+    settings, warehouse = Settings.from_env(), _warehouse()
+    version = mint(warehouse.journal, settings, name)
+    warehouse.publish()
+    items = sum(suite.items for suite in version.suites)
+    _say(
+        f"{version.minted_as} is published: version {version.benchmark_version}, {items} items. "
+        "Runs of other versions are kept, and no longer on the leaderboard."
+    )
+
+
+@benchmark.command("list")
+def list_versions() -> None:
+    """Every version with its runs; the published one is what the leaderboard shows."""
+    with _warehouse().reading() as db:
+        console.print(versions_table(query(db, "summaries/versions").df()))
 
 
 @app.command()
@@ -100,6 +158,11 @@ def demo_server(
     """Serve the SIMULATED models on loopback until interrupted, well behaved or not."""
     items = tuple(load_benchmark(Settings.from_env()).items.values())
     serve(items, faults=_read_faults(faults) if faults else Faults(), port=port)
+
+
+def _say(text: str) -> None:
+    """Prints it as it is: what looks like markup may be part of somebody's name."""
+    console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 def _read_faults(path: Path) -> Faults:

@@ -17,6 +17,7 @@ VARIABLES: Mapping[str, tuple[str, ...]] = {
     "TEST_FILTER": ("plan", "test_filter"),
     "TEXT_ONLY": ("plan", "text_only"),
     "MAX_SAMPLES": ("plan", "max_samples"),
+    "SAMPLES": ("plan", "samples"),
     "CATEGORIES": ("plan", "categories"),
     "EVALS_EXPERIMENT": ("experiment",),
     "EVALS_DATA_DIR": ("data_dir",),

@@ -1,8 +1,9 @@
 """Earlier work as the journal tells it, read for no more than decides what is left to do."""
 
 from array import array
-from collections.abc import Iterable, Sequence
-from typing import Any, Self
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
 
 from pydantic import AwareDatetime, ConfigDict
 from pydantic_core import to_json
@@ -41,6 +42,7 @@ class PredictionBrief(Record):
     prediction_id: str
     suite: str
     item_id: str
+    sample: int = 0
     outcome: Outcome
     request_hash: str
     finished_at: AwareDatetime
@@ -58,8 +60,10 @@ class JudgementBrief(Record):
     prediction_id: str
     suite: str
     item_id: str
+    sample: int = 0
     judge: str
     judge_version: str
+    outcome: Outcome
     score: float | None
 
     @property
@@ -73,36 +77,89 @@ PREDICTION_BRIEFS = Stream(PREDICTIONS.name, PredictionBrief)
 JUDGEMENT_BRIEFS = Stream(JUDGED.name, JudgementBrief)
 
 
-class LastWords:
-    """Which of a run's predictions is the last word on each of these items."""
+class ReplyKey(NamedTuple):
+    """What names a reply of a run: the item, and the number of the sample."""
 
-    def __init__(self, keys: Sequence[ItemKey], predictions: Iterable[PredictionBrief]) -> None:
-        # Numbers in arrays: a few bytes per item, however many there are.
+    key: ItemKey
+    sample: int
+
+
+class Replies:
+    """The number of each reply to these items: sample 0 of all items, then sample 1, and so on."""
+
+    def __init__(self, keys: Sequence[ItemKey], samples: int) -> None:
         self._places = Places(keys)
-        self._moments = array("d", [0.0]) * len(keys)
-        self._numbers = array("q", [-1]) * len(keys)
-        self._is_result = bytearray(len(keys))
+        self._items = len(keys)
+        self._samples = samples
+
+    def __len__(self) -> int:
+        return self._items * self._samples
+
+    def find(self, key: ItemKey, sample: int) -> int | None:
+        """The reply's number, if it is one of them."""
+        place = self._places.find(key)
+        if place is None or not 0 <= sample < self._samples:
+            return None
+        return sample * self._items + place
+
+
+@dataclass(frozen=True)
+class Pending:
+    """What is left to ask: numbers of replies, each of which is named when its turn comes."""
+
+    plan: Sequence[ItemKey]
+    numbers: Sequence[int]
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __getitem__(self, index: int) -> ReplyKey:
+        return self.reply(self.numbers[index])
+
+    def __iter__(self) -> Iterator[ReplyKey]:
+        return map(self.reply, self.numbers)
+
+    def reply(self, number: int) -> ReplyKey:
+        """What the reply of that number is called."""
+        sample, place = divmod(number, len(self.plan))
+        return ReplyKey(self.plan[place], sample)
+
+    def without(self, done: Sequence[int]) -> Self:
+        """The rest after those are done whose number has anything but 0."""
+        return type(self)(self.plan, array("q", (one for one in self.numbers if not done[one])))
+
+
+class LastWords:
+    """Which of a run's predictions is the last word on each sample of these items."""
+
+    def __init__(
+        self, keys: Sequence[ItemKey], predictions: Iterable[PredictionBrief], samples: int = 1
+    ) -> None:
+        # Numbers in arrays: a few bytes per reply, however many there are.
+        self.replies = Replies(keys, samples)
+        self._moments = array("d", [0.0]) * len(self.replies)
+        self._numbers = array("q", [-1]) * len(self.replies)
+        self._is_result = bytearray(len(self.replies))
         for number, prediction in enumerate(predictions):
             self._note(number, prediction)
 
-    def has_word(self, key: ItemKey, *, result: bool) -> bool:
-        """Whether there is any; with `result`, whether it says something about the model."""
-        place = self._places.find(key)
-        if place is None or self._numbers[place] < 0:
-            return False
-        return not result or bool(self._is_result[place])
+    def missing(self, *, result: bool) -> Sequence[int]:
+        """The replies without any; with `result`, also those that say nothing about the model."""
+        words = self._is_result if result else (number >= 0 for number in self._numbers)
+        return array("q", (reply for reply, word in enumerate(words) if not word))
 
-    def is_last(self, number: int, key: ItemKey) -> bool:
-        """Whether the run's prediction of that number, counted from 0, is the last on its item."""
-        place = self._places.find(key)
-        return place is not None and self._numbers[place] == number
+    def is_last(self, number: int, key: ItemKey, sample: int = 0) -> bool:
+        """Whether the run's prediction of that number, counted from 0, is the last on its reply."""
+        reply = self.replies.find(key, sample)
+        return reply is not None and self._numbers[reply] == number
 
     def _note(self, number: int, prediction: PredictionBrief) -> None:
-        place, moment = self._places.find(prediction.key), prediction.finished_at.timestamp()
-        if place is not None and self._moments[place] <= moment:
-            self._moments[place] = moment
-            self._numbers[place] = number
-            self._is_result[place] = prediction.outcome.is_result
+        reply = self.replies.find(prediction.key, prediction.sample)
+        moment = prediction.finished_at.timestamp()
+        if reply is not None and self._moments[reply] <= moment:
+            self._moments[reply] = moment
+            self._numbers[reply] = number
+            self._is_result[reply] = prediction.outcome.is_result
 
 
 def earlier_runs(journal: Journal, wanted: Run) -> list[Run]:
@@ -121,15 +178,16 @@ def with_plan(run: Run, wanted: Run, journal: Journal) -> Run:
 
 
 def is_judged(journal: Journal, run: Run) -> bool:
-    """Whether one judge scored every item of the run."""
-    places = Places(run.plan)
+    """Whether one judge has said all that it will about every reply of the run."""
+    replies = Replies(run.plan, run.samples)
     scored: dict[tuple[str, str], bytearray] = {}
     for judgement in journal.read(JUDGEMENT_BRIEFS, run.model, run.run_id):
-        place = places.find(judgement.key)
-        if judgement.score is not None and place is not None:
+        reply = replies.find(judgement.key, judgement.sample)
+        decided = judgement.score is not None or judgement.outcome is Outcome.UNDECIDED
+        if decided and reply is not None:
             by = (judgement.judge, judgement.judge_version)
-            scored.setdefault(by, bytearray(len(run.plan)))[place] = True
-    return any(all(items) for items in scored.values())
+            scored.setdefault(by, bytearray(len(replies)))[reply] = True
+    return any(all(by_one) for by_one in scored.values())
 
 
 def _has_plan(past: PastRun, wanted: Run, text: bytes, journal: Journal) -> bool:

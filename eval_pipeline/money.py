@@ -14,7 +14,7 @@ from pydantic import AwareDatetime, ConfigDict
 from eval_pipeline.journal import Journal, Stream
 from eval_pipeline.providers.chat import ChatRequest
 from eval_pipeline.providers.pace import Halt, Halted
-from eval_pipeline.records import Prices, Record, Usage, now
+from eval_pipeline.records import Model, Prices, Record, Usage, now
 from eval_pipeline.settings import Budget
 
 CHARACTERS_PER_TOKEN = 4
@@ -43,6 +43,16 @@ def priced(usage: Usage, prices: Prices) -> Usage:
         + (prices.request or 0.0)
     )
     return usage.costing(cost)
+
+
+def unpriced(model: Model, budget: Budget) -> str | None:
+    """That a budget may not hold, because nobody says what the model costs."""
+    if model.prices.known or all(limit is None for limit in budget.model_dump().values()):
+        return None
+    return (
+        f"{model.id}: no price is known, so the budget holds only if the gateway reports "
+        "what each answer cost; overrides can set prices."
+    )
 
 
 class Expected(NamedTuple):
@@ -195,7 +205,7 @@ class _Cost(Record):
         return 0.0 if self.carried_from else self.usage.cost_usd or 0.0
 
 
-_COSTS = (Stream("predictions", _Cost), Stream("judged", _Cost))
+_COSTS = tuple(Stream(name, _Cost) for name in ("predictions", "judged", "rejudged"))
 
 
 class Ledger:

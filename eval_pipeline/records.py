@@ -67,6 +67,7 @@ class ExamQuestion(Record):
     category: str
     rationale: str
     raw_subject: str
+    cluster: str | None = None
 
 
 Item = ExamQuestion
@@ -88,7 +89,7 @@ class SuiteVersion(Record):
 
 
 class BenchmarkVersion(Record):
-    """One loading of the data set: what a pass meant from then on."""
+    """One loading of the data set: what a pass meant from then on; published if it has a name."""
 
     benchmark_version: str
     suites: tuple[SuiteVersion, ...]
@@ -96,6 +97,7 @@ class BenchmarkVersion(Record):
     judge_prompt_hash: str
     protocol: int
     loaded_at: AwareDatetime
+    minted_as: str | None = None
 
 
 class Prices(Record):
@@ -157,7 +159,10 @@ class Sighting(Record):
 
 
 class PlanFilter(Record):
-    """Which items of the data set a run covers; the default is all of them."""
+    """Which items of the data set a run covers; the default is all of them.
+
+    `max_samples` is how many items of each suite, not how often each of them is asked.
+    """
 
     text_only: bool = False
     max_samples: int | None = Field(default=None, ge=1)
@@ -187,6 +192,12 @@ class Run(Record):
     simulated: bool
     opened_at: AwareDatetime
     carry_from: str | None = None
+    samples: int = Field(default=1, ge=1)
+
+    @property
+    def planned(self) -> int:
+        """How many replies it sets out to get: each item is asked once per sample."""
+        return len(self.plan) * self.samples
 
     def matches(self, other: "Run") -> bool:
         """Whether continuing this run would give what `other` sets out to measure."""
@@ -196,6 +207,7 @@ class Run(Record):
             and self.benchmark_version == other.benchmark_version
             and self.plan == other.plan
             and self.parameters == other.parameters
+            and self.samples == other.samples
         )
 
 
@@ -205,6 +217,7 @@ class Outcome(StrEnum):
     OK = "ok"
     REFUSED = "refused"
     TRUNCATED = "truncated"
+    TRUNCATED_THINKING = "truncated_thinking"
     CONTENT_FILTER = "content_filter"
     EMPTY = "empty"
     RATE_LIMITED = "rate_limited"
@@ -220,6 +233,7 @@ class Outcome(StrEnum):
     NO_CREDIT = "no_credit"
     UNKNOWN_MODEL = "unknown_model"
     JUDGE_UNPARSABLE = "judge_unparsable"
+    UNDECIDED = "undecided"
     INTERNAL_ERROR = "internal_error"
 
     @property
@@ -232,7 +246,15 @@ class Outcome(StrEnum):
         return self in _HOPELESS or (self in _DOUBTFUL and not answered_before)
 
 
-_RESULTS = {Outcome.OK, Outcome.REFUSED, Outcome.TRUNCATED, Outcome.CONTENT_FILTER}
+_RESULTS = {
+    Outcome.OK,
+    Outcome.REFUSED,
+    Outcome.TRUNCATED,
+    Outcome.TRUNCATED_THINKING,
+    Outcome.CONTENT_FILTER,
+    # That the rules can not tell is their last word on an answer: nothing is to be asked again.
+    Outcome.UNDECIDED,
+}
 _HOPELESS = {Outcome.AUTH, Outcome.NO_CREDIT}
 # A gateway may say these of one request, such as one with an image, too.
 _DOUBTFUL = {Outcome.FORBIDDEN, Outcome.UNKNOWN_MODEL}
@@ -313,6 +335,10 @@ class Prediction(Record):
         return f"{self.model}: {self.error or self.outcome}"
 
 
+ReplyFormat = Literal["json_schema", "tool", "text"]
+"""What holds a judge to the form of its reply: a schema, a function it has to call, or its word."""
+
+
 class Judgement(Record):
     """The verdict on one prediction; `score` is None when nobody could tell (see `reason`)."""
 
@@ -329,10 +355,13 @@ class Judgement(Record):
     reason: str
     extracted_answer: str | None = None
     confidence: float | None = Field(default=None, ge=0, le=1)
+    graded_by: str | None = None
+    reply_format: ReplyFormat | None = None
     raw_reply: str | None = None
     usage: Usage = Usage()
     latency_s: float | None = None
     attempts: int = 0
+    launch: str | None = None
     carried_from: str | None = None
     finished_at: AwareDatetime
 
@@ -340,6 +369,25 @@ class Judgement(Record):
     def trouble(self) -> str:
         """Whom we asked in vain and what they said."""
         return f"The judge {self.judge}: {self.reason}"
+
+
+class Repeat(Judgement):
+    """A judge's verdict on a reply that it has judged before; only its reliability rests on it."""
+
+    repeat: int = Field(ge=1)
+
+
+class Label(Record):
+    """Whether a person finds a reply right; what is None fits whatever a reply has there."""
+
+    line: int
+    item_id: str
+    correct: bool
+    suite: str | None = None
+    model: str | None = None
+    run_id: str | None = None
+    sample: int | None = None
+    labeller: str | None = None
 
 
 def _sum(one: float | None, other: float | None) -> float | None:

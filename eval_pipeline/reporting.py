@@ -1,51 +1,142 @@
 """Rows as people read them: the leaderboard in a terminal, the schema as a page."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import duckdb
 from rich.box import SIMPLE
+from rich.markup import escape
 from rich.table import Table
 
 from eval_pipeline.warehouse import apply_migrations, query
 
-if TYPE_CHECKING:  # loading it takes a moment, and most commands do without
+if TYPE_CHECKING:  # loading these takes a moment, and most commands do without
     import pandas as pd
 
+    from eval_pipeline.side_by_side import SideBySide
 
-def leaderboard_table(rows: "pd.DataFrame") -> Table:
-    """The leaderboard, narrow enough for any terminal; simulated models are called so."""
-    simulated = len(rows) > 0 and rows["simulated"].all()
-    table = Table(
-        title="Leaderboard"
-        + (" of SIMULATED models (their skill is invented)" if simulated else ""),
-        caption="In brackets the 95 % interval. Calibration error: lower is better.",
-        box=SIMPLE,
-    )
-    table.add_column("#", justify="right", min_width=2)
+LEVEL = 0.05
+
+
+CAPTION = (
+    "In brackets the 95 % interval; # is the range of ranks that the data allow. Models that share "
+    "a letter can not be told apart. Calibration error: lower is better. 3x140 are three runs of "
+    "140 items. USD: per run."
+)
+
+
+def leaderboard_tables(rows: "pd.DataFrame") -> Iterator[Table]:
+    """The leaderboard, one table per judge; simulated models are called so."""
+    boards = list(rows.groupby(["judge", "judge_version"], sort=False)) or [(("", ""), rows)]
+    for (judge, _), board in boards:
+        yield _leaderboard_table(
+            board, f", judged by {escape(str(judge))}" if len(boards) > 1 else ""
+        )
+
+
+def _leaderboard_table(rows: "pd.DataFrame", judged_by: str) -> Table:
+    """Narrow enough for any terminal."""
+    simulated = len(rows) > 0 and bool(rows["simulated"].all())
+    of_whom = " of SIMULATED models (their skill is invented)" if simulated else ""
+    title = f"Leaderboard{of_whom}{judged_by}"
+    table = Table(title=title, caption=CAPTION, box=SIMPLE, show_edge=False, pad_edge=False)
+    table.add_column("#", justify="right", min_width=2, no_wrap=True)
     table.add_column("model", overflow="fold")
-    for name in ("accuracy", "calib.", "items", "USD"):
-        table.add_column(name, justify="right", no_wrap=True)
+    for name in ("accuracy", "ties", "calib.", "items", "USD"):
+        table.add_column(name, justify="left" if name == "ties" else "right", no_wrap=True)
     for row in rows.to_dict("records"):
         table.add_row(
-            str(row["rank"]),
-            row["model"] + _remarks(row),
+            _range(row["rank_low"], row["rank_high"]),
+            escape(row["model"] + _remarks(row, all_simulated=simulated)),
             f"{row['accuracy']:.1%} ({row['accuracy_low']:.0%} to {row['accuracy_high']:.0%})",
+            row["ties"],
             _number(row["calibration_error"], "{:.3f}"),
-            str(row["judged"]),
+            f"{row['runs']}x{row['judged']}" if row["runs"] > 1 else str(row["judged"]),
             _number(row["cost_usd"], "{:.4f}"),
         )
     return table
 
 
-def _remarks(row: Mapping[Hashable, Any]) -> str:
+def _range(low: int, high: int) -> str:
+    return str(low) if low == high else f"{low}-{high}"
+
+
+def comparison_lines(found: "SideBySide") -> list[str]:
+    """What two sides being compared comes to, in sentences."""
+    one, paired = found.compared, found.compared.paired
+    better = found.a if paired.difference > 0 else found.b
+    p_value = paired.p_value if found.corrected is None else found.corrected
+    lines = [
+        f"A: {found.a.name}: {one.accuracy_a:.1%}",
+        f"B: {found.b.name}: {one.accuracy_b:.1%}",
+        f"A - B: {_points(paired.difference)} points (95 % interval {_points(paired.low)} to "
+        f"{_points(paired.high)}) on {_counted(paired.items, 'item')} that both were scored on by "
+        f"{found.judge.judge}",
+        f"A scored higher on {paired.better}, B on {paired.worse} of them.",
+        f"p = {paired.p_value:.2g} ({_TESTS[paired.test]})"
+        + (
+            ""
+            if found.corrected is None
+            else f"; {found.corrected:.2g} corrected for {_counted(found.pairs, 'pair')} (Holm)"
+        ),
+    ]
+    if paired.detectable is not None:
+        lines.append(
+            f"A true difference of {paired.detectable * 100:.1f} points would be found in 80 % of "
+            "such comparisons; do not expect a smaller one to show."
+        )
+    certain = p_value < LEVEL
+    lines.append(f"{better.name} is better." if certain else "They can not be told apart.")
+    return lines
+
+
+def differences_table(found: "SideBySide", most: int) -> Table:
+    """The items on which they differ, those that A won first."""
+    left = max(0, len(found.differences) - most)
+    table = Table(
+        title="Items on which they differ",
+        caption=f"{left} more; all with --items {len(found.differences)}" if left else None,
+        box=SIMPLE,
+    )
+    for name in ("item", "category"):
+        table.add_column(name, overflow="fold")
+    for name in ("A", "B"):
+        table.add_column(name, justify="right")
+    for one in found.differences[:most]:
+        name = f"{one.suite}/{one.item_id}"
+        table.add_row(escape(name), escape(one.category), f"{one.score_a:g}", f"{one.score_b:g}")
+    return table
+
+
+_TESTS = {"mcnemar": "exact McNemar test", "sign_flip": "sign-flip test"}
+
+
+def _counted(number: int | None, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _points(share: float) -> str:
+    return f"{share * 100:+.1f}"
+
+
+def _remarks(row: Mapping[Hashable, Any], *, all_simulated: bool) -> str:
     remarks = [
-        "simulated" if row["simulated"] else "",
+        "simulated" if row["simulated"] and not all_simulated else "",
         "text only" if row["scope"] == "text" else "",
         "" if row["experiment"] == "default" else row["experiment"],
     ]
     said = ", ".join(filter(None, remarks))
     return f" ({said})" if said else ""
+
+
+def versions_table(rows: "pd.DataFrame") -> Table:
+    """Every benchmark version, the latest first."""
+    table = Table(title="Benchmark versions", box=SIMPLE, show_edge=False, pad_edge=False)
+    for name in rows.columns:
+        table.add_column(name, overflow="fold", no_wrap=name != "name")
+    for row in rows.itertuples(index=False):
+        table.add_row(*(escape(str(cell)) for cell in row))
+    return table
 
 
 def schema_page() -> str:

@@ -1,7 +1,7 @@
 """Runs: which items a run covers, which run is continued, what is left to ask in it."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import zip_longest
@@ -10,6 +10,7 @@ from eval_pipeline.benchmark import Benchmark
 from eval_pipeline.history import (
     PREDICTION_BRIEFS,
     LastWords,
+    Pending,
     earlier_runs,
     is_judged,
     with_plan,
@@ -46,11 +47,11 @@ class OpenRun:
     """A run with what is left to ask in it."""
 
     run: Run
-    pending: Sequence[ItemKey]
+    pending: Pending
 
     @property
     def done(self) -> int:
-        return len(self.run.plan) - len(self.pending)
+        return self.run.planned - len(self.pending)
 
 
 def choose(
@@ -81,9 +82,11 @@ def new_run(
     experiment_name: str,
     experiment: Experiment,
     system_prompt_hash: str,
+    samples: int = 1,
 ) -> Run:
     """The run that would be opened now; comparing it to earlier ones tells which can go on."""
-    chosen = PlanFilter(**chosen.model_dump())
+    # Settings that say more than which items there are do not belong to the filter.
+    chosen = PlanFilter(**chosen.model_dump(include=set(PlanFilter.model_fields)))
     plan, scope = choose(benchmark.items, model, chosen)
     if not plan:
         raise RunError(
@@ -107,6 +110,7 @@ def new_run(
         },
         simulated=model.simulated,
         opened_at=now(),
+        samples=samples,
     )
     # Not validated: that would make a second key for every item.
     return run.model_copy(update={"plan": plan})
@@ -132,19 +136,30 @@ def open_run(
     if mode is not Mode.FRESH:
         wanted = wanted.model_copy(update={"carry_from": _predecessor(earlier, wanted)})
     journal.write_whole(RUNS, wanted.model, wanted.run_id, records=[wanted])
-    return OpenRun(wanted, wanted.plan)
+    return OpenRun(wanted, Pending(wanted.plan, range(wanted.planned)))
 
 
 def _predecessor(earlier: list[Run], wanted: Run) -> str | None:
-    """For the first run of a benchmark version: the run of an older one that it carries over."""
+    """The run that a new one carries over: of an older benchmark version, or with fewer samples."""
     alike = [
         run
         for run in earlier
         if (run.experiment, run.parameters) == (wanted.experiment, wanted.parameters)
     ]
-    if any(run.benchmark_version == wanted.benchmark_version for run in alike):
+    here = [run for run in alike if run.benchmark_version == wanted.benchmark_version]
+    if here:
+        return _with_fewer_samples(here, wanted)
+    most = max(alike, key=lambda run: min(run.samples, wanted.samples), default=None)
+    return most.run_id if most else None
+
+
+def _with_fewer_samples(here: list[Run], wanted: Run) -> str | None:
+    """None also where the run repeats one that has as many: that is meant to be asked anew."""
+    if any(run.samples >= wanted.samples and run.plan == wanted.plan for run in here):
         return None
-    return alike[0].run_id if alike else None
+    fewer = [run for run in here if run.samples < wanted.samples]
+    best = max(fewer, key=lambda run: (run.plan == wanted.plan, run.samples), default=None)
+    return best.run_id if best else None
 
 
 def _find(
@@ -179,9 +194,10 @@ def _asked_the_same_way(run: Run, wanted: Run) -> Run:
     return run
 
 
-def _pending(journal: Journal, run: Run, *, failed_too: bool) -> tuple[ItemKey, ...]:
-    words = LastWords(run.plan, journal.read(PREDICTION_BRIEFS, run.model, run.run_id))
-    return tuple(key for key in run.plan if not words.has_word(key, result=failed_too))
+def _pending(journal: Journal, run: Run, *, failed_too: bool) -> Pending:
+    briefs = journal.read(PREDICTION_BRIEFS, run.model, run.run_id)
+    words = LastWords(run.plan, briefs, run.samples)
+    return Pending(run.plan, words.missing(result=failed_too))
 
 
 def _matches(brief: Brief, chosen: PlanFilter) -> bool:

@@ -14,6 +14,7 @@ from pydantic import (
     Field,
     SecretStr,
     ValidationError,
+    ValidationInfo,
     field_validator,
     model_validator,
 )
@@ -60,6 +61,7 @@ class Suite(Record):
     kind: Literal["exam"] = "exam"
     path: Path | None = None
     hub: Hub | None = None
+    cluster: Annotated[str, Field(min_length=1)] | None = None
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
@@ -77,18 +79,42 @@ class Selection(Record):
 
 
 class Plan(PlanFilter):
-    """Which items are asked."""
+    """Which items are asked (of each suite the first `max_samples`), and how often (`samples`)."""
 
     test_filter: Pattern = ""
+    samples: int = Field(default=1, ge=1)
 
 
 class Judge(Record):
-    """Who grades the answers."""
+    """Who grades the answers: a model, further models beside it, the rules before or instead."""
 
     model: ModelId
+    also: tuple[ModelId, ...] = ()
+    rules: Literal["off", "first", "only"] = "off"
     num_workers: int = Field(default=20, ge=1)
     max_tokens: int | None = Field(default=None, ge=1)
     prompt: Path = PACKAGE / "prompts" / "judge.txt"
+
+    @field_validator("also")
+    @classmethod
+    def _named_once(cls, also: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        named = [info.data.get("model"), *also]
+        if twice := [name for name in also if named.count(name) > 1]:
+            raise ValueError(f"the judge '{twice[0]}' is named twice")
+        return also
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The judges that are asked, the first one first; none where the rules judge alone."""
+        return () if self.rules == "only" else (self.model, *self.also)
+
+
+class Reliability(Record):
+    """How far judges can be trusted: how much they judge again, and what people say."""
+
+    answers: int = Field(default=50, ge=0)
+    repeats: int = Field(default=2, ge=1)
+    labels: Path | None = None
 
 
 class Concurrency(Record):
@@ -148,6 +174,7 @@ class Settings(Record):
     overrides: dict[ModelId, Override] = {}
     plan: Plan = Plan()
     judge: Judge
+    reliability: Reliability = Reliability()
     concurrency: Concurrency = Concurrency()
     budget: Budget = Budget()
     requests: Requests = Requests()
@@ -184,6 +211,14 @@ class Settings(Record):
     @property
     def database(self) -> Path:
         return self.data / "evals.duckdb"
+
+    @property
+    def reports(self) -> Path:
+        return self.root / "reports"
+
+    @property
+    def plots(self) -> Path:
+        return self.reports / "plots"
 
     def path(self, path: Path) -> Path:
         """A path of the settings, which are relative to the settings file."""

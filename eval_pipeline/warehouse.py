@@ -19,7 +19,7 @@ from eval_pipeline.building import (
     apply_migrations,
     build,
     migration_names,
-    sql_texts,
+    recipe,
 )
 from eval_pipeline.journal import STREAMS, Journal, Stream, explained
 from eval_pipeline.journal.disk import GoneError, remove
@@ -70,7 +70,7 @@ class Warehouse:
     def _publish(self, parts: Sequence[Stream[Any]], *, force: bool) -> None:
         _remove_leftovers(self.path)
         wanted = {one.name: fingerprint(*self.journal.snapshot(one)) for one in STREAMS}
-        wanted[QUERIES] = fingerprint(*sql_texts())
+        wanted[QUERIES] = fingerprint(*recipe())
         name = f".{self.path.stem}-{os.getpid()}-{secrets.token_hex(3)}.new"
         new = self.path.with_name(name).absolute()
         with self._published() as known:
@@ -115,9 +115,16 @@ class Warehouse:
             left.rename(left.with_name(f"{left.name}.{now():%Y%m%dT%H%M%S.%f}"))
 
 
-def query(connection: duckdb.DuckDBPyConnection, name: str) -> duckdb.DuckDBPyRelation:
+def query(
+    connection: duckdb.DuckDBPyConnection, name: str, given: Mapping[str, object] | None = None
+) -> duckdb.DuckDBPyRelation:
     """The result of a query file under sql/, such as `checks/metrics_out_of_bounds`."""
-    return connection.sql((building.SQL / f"{name}.sql").read_text("utf-8"))
+    return connection.sql(query_text(name), params=dict(given) if given else None)
+
+
+def query_text(name: str) -> str:
+    """A query file as it stands."""
+    return (building.SQL / f"{name}.sql").read_text("utf-8")
 
 
 def _open_undisturbed(path: Path) -> duckdb.DuckDBPyConnection:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import duckdb
 import pytest
 from rich.console import Console
 
@@ -22,13 +23,17 @@ from bench.asking import measure_all, section
 from bench.clients import body, with_aiohttp
 from bench.contestants import ask_alone
 from bench.crash import Crashed, kill_points
+from bench.fabricate import fill_warehouse
 from bench.load import MODEL, Load
 from bench.measuring import BenchError, Taken, measured
 from bench.options import Options
 from bench.project import ROOT, environment, question_id
 from bench.replies import JUDGE
 from bench.serving import LoadServer, load_server
+from bench.statistics import GROUPS, Derived, Size, derive_all, table_of
+from bench.statistics import section as statistics
 from bench.tables import Table, as_json, print_table
+from eval_pipeline.building import DERIVED
 from eval_pipeline.exam.judge import Verdict
 from eval_pipeline_tests.builders import a_prediction
 
@@ -274,6 +279,57 @@ def test_kill_points_are_spread_over_a_run(count: int, points: list[float]) -> N
     assert kill_points(count) == points
 
 
+def test_a_fabricated_warehouse_is_complete_and_its_statistics_are_derived_in_a_copy(
+    tmp_path: Path,
+) -> None:
+    file, copy = tmp_path / "fabricated.duckdb", tmp_path / "derived.duckdb"
+    fill_warehouse(file, models=4, items=250, samples=2)
+
+    derived = derive_all(file, copy, weight=0)
+
+    assert list(derived.seconds) == list(DERIVED)
+    assert all(seconds > 0 for seconds in derived.seconds.values())
+    assert derived.peak_mb > 0
+    with duckdb.connect(file, read_only=True) as before:
+        assert before.table("judged").count("*").fetchone() == (4 * 250 * 2,)
+        assert before.table("metrics").fetchall() == []
+    with duckdb.connect(copy, read_only=True) as after:
+        runs = after.table("metrics").filter("slice = 'all'")
+        assert runs.project("judged, complete, simulated").fetchall() == [(500, True, True)] * 4
+        assert after.table("comparisons").count("*").fetchone() == (4 * 3 / 2,)
+        assert after.table("pass_at_k").filter("pass_at_k < pass_hat_k").fetchall() == []
+        # Neither all right nor all wrong nor all the same, and confidence tells something.
+        ranked = after.table("leaderboard").project("accuracy, calibration_error").fetchall()
+        assert len(set(ranked)) == 4
+        assert all(0.01 < accuracy < 0.99 and error > 0 for accuracy, error in ranked)
+
+
+def test_every_derived_table_is_in_a_column_of_the_statistics() -> None:
+    assert [table for tables in GROUPS.values() for table in tables] == list(DERIVED)
+
+
+def test_the_statistics_table_says_how_time_grows() -> None:
+    small, large = (
+        Derived(dict.fromkeys(DERIVED, seconds), cpu_s=seconds, peak_mb=100)
+        for seconds in (0.5, 2.0)
+    )
+
+    table = table_of([(Size(250), small), (Size(2_500), large)])
+
+    assert table.column("in all s") == {"30,000": 3.0, "300,000": 12.0}
+    assert table.column("pass@k, bins s") == {"30,000": 1.0, "300,000": 4.0}
+    assert table.column("x row before") == {"30,000": None, "300,000": 4.0}
+    assert "simulated" in table.note
+
+
+def test_statistics_are_measured_in_a_process_of_their_own(tmp_path: Path) -> None:
+    (table,) = statistics(options_in(tmp_path), [Size(20, models=2)])
+
+    assert list(table.column("in all s")) == ["80"]
+    assert all(isinstance(cell, float) and cell > 0 for cell in table.rows[0][1:-1])
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_table_is_plain_text_and_markdown_at_once() -> None:
     table = Table("Speed", ("", "wall s", "times"), (("ours", 1.234, 1000), ("theirs", None, 2)))
     console = Console(file=io.StringIO(), width=80)
@@ -367,7 +423,7 @@ def test_every_section_runs_at_a_tenth_of_its_size(tmp_path: Path) -> None:
 
     tables = {table["title"]: table["rows"] for table in json.loads(kept.read_text())}
     (crash,) = (rows for title, rows in tables.items() if title.startswith("Killed"))
-    assert len(tables) == 8
+    assert len(tables) == 9
     assert all(tables.values())
     assert [(row["lost"], row["repeated"], row["equal result"]) for row in crash] == [(0, 0, "yes")]
     assert list(work.iterdir()) == []

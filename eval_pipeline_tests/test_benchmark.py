@@ -57,6 +57,27 @@ def test_the_bundled_questions_have_the_version_they_always_had(tmp_path: Path) 
     assert version.benchmark_version == "d9c2482af34aa37a"
 
 
+@pytest.mark.parametrize(
+    ("cluster", "version"),
+    [
+        (None, "730b55537a60a580"),
+        ("raw_subject", "893d51fe33bee17f"),
+        ("category", "ced60066d11de9aa"),
+    ],
+)
+def test_clusters_are_part_of_the_version_only_where_they_are_named(
+    tmp_path: Path, cluster: str | None, version: str
+) -> None:
+    named = {} if cluster is None else {"cluster": cluster}
+    suite = {"name": "sample", "path": "questions.jsonl", **named}
+
+    loaded = load_benchmark(settings_in(tmp_path, suites=[suite]))
+
+    assert [one.suite_version for one in loaded.version.suites] == [version]
+    of_item = {"raw_subject": "Arithmetic", "category": "Math"}.get(cluster or "")
+    assert next(iter(loaded.items.values())).cluster == of_item
+
+
 def test_what_was_loaded_is_what_is_read_from_the_journal(tmp_path: Path) -> None:
     suites = [{"name": "sample", "path": SAMPLE}, {"name": "ours", "path": "questions.jsonl"}]
     settings = settings_in(tmp_path, suites=suites)

@@ -129,6 +129,59 @@ def test_the_judge_replies_in_the_schema(
         assert reply.finish_reason == "tool_use"
 
 
+@STREAMED
+@IN_EVERY_DIALECT
+def test_the_judge_calls_the_function_that_it_has_to(
+    gateway: DemoGateway, dialect: DialectName, stream: bool
+) -> None:
+    tool = {"name": "verdict", "schema": {"type": "object"}}
+    request = a_request(PROMPT, model="demo/judge", tool=tool, stream=stream)
+
+    response = ask(gateway, dialect, request)
+
+    reply = read(dialect, response)
+    assert isinstance(reply, ChatReply)
+    assert json.loads(reply.text)["correct"] is True
+    assert '"verdict"' in response.text
+
+
+FORM: dict[str, JsonValue] = {"name": "verdict", "schema": {"type": "object"}}
+
+
+@pytest.mark.parametrize(
+    ("refuses", "statuses"),
+    [
+        ((), [200, 200, 200]),
+        (("json_schema",), [400, 200, 200]),
+        (("tool",), [200, 400, 200]),
+        (("json_schema", "tool"), [400, 400, 200]),
+    ],
+)
+@pytest.mark.parametrize("dialect", ["chat_completions", "responses"])
+def test_a_server_refuses_the_formats_that_it_is_told_to(
+    dialect: DialectName, refuses: tuple[Any, ...], statuses: list[int]
+) -> None:
+    plain = a_request(PROMPT, model="demo/judge")
+    requests = [replace(plain, json_schema=FORM), replace(plain, tool=FORM), plain]
+
+    with DemoGateway([], faults=Faults(refuses=refuses, models=("demo/judge",))) as gateway:
+        replies = [ask(gateway, dialect, request) for request in requests]
+        other = ask(gateway, dialect, a_request(json_schema=FORM))
+
+    assert [reply.status_code for reply in replies] == statuses
+    assert other.status_code == 200
+
+
+def test_a_server_of_messages_knows_a_schema_as_a_tool_only() -> None:
+    with DemoGateway([], faults=Faults(refuses=("tool",))) as gateway:
+        refused = ask(gateway, "messages", a_request(PROMPT, model="demo/judge", json_schema=FORM))
+        taken = ask(gateway, "messages", a_request(PROMPT, model="demo/judge"))
+
+    error = read("messages", refused)
+    assert isinstance(error, ProviderError)
+    assert (error.outcome, taken.status_code) == (Outcome.BAD_REQUEST, 200)
+
+
 def test_a_question_counts_the_same_in_every_dialect() -> None:
     with DemoGateway([an_item()], faults=Faults(rate_limited=1, times=1)) as gateway:
         statuses = [ask(gateway, dialect, a_request()).status_code for dialect in NAMES]

@@ -70,6 +70,32 @@ def test_a_mind_is_right_as_often_as_its_skill_says(mind: Mind, share: float) ->
     assert right / len(items) == pytest.approx(share, abs=0.03)
 
 
+@pytest.mark.parametrize(("mind", "share"), [(STRONG, 0.8), (AVERAGE, 0.5), (WEAK, 0.2)])
+def test_with_a_seed_a_mind_is_right_on_each_question_as_often_as_is_likely(
+    mind: Mind, share: float
+) -> None:
+    questions = [item.question for item in many_questions()[:500]]
+
+    right = {
+        question: sum(minds.is_right(mind, question, seed) for seed in range(40))
+        for question in questions
+    }
+
+    assert sum(right.values()) / (40 * 500) == pytest.approx(share, abs=0.05)
+    for question, count in right.items():
+        assert count / 40 == pytest.approx(minds.chance(mind, question), abs=0.35)
+    assert 0 < sum(0 < count < 40 for count in right.values()) < 500
+
+
+def test_a_seed_changes_what_a_mind_says_and_the_same_seed_does_not() -> None:
+    items = many_questions()[::30]
+
+    said = [[minds.answer(AVERAGE, item, ("Rome",), seed) for item in items] for seed in (1, 1, 2)]
+
+    assert said[0] == said[1]
+    assert 0 < sum(one != other for one, other in zip(said[0], said[2], strict=True)) < len(items)
+
+
 @pytest.mark.parametrize(
     ("mind", "lowest", "highest"), [(STRONG, -0.03, 0.03), (AVERAGE, 0.1, 0.22), (WEAK, 0.6, 0.75)]
 )

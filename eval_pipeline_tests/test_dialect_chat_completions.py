@@ -54,6 +54,42 @@ def test_only_what_was_asked_for_is_sent() -> None:
     }
 
 
+def test_a_function_that_has_to_be_called_is_offered_and_chosen() -> None:
+    schema = {"type": "object"}
+    tool = {"name": "verdict", "strict": True, "schema": schema}
+
+    body = CHAT.body(a_request(stream=False, tool=tool))
+
+    function = {"name": "verdict", "parameters": schema}
+    assert {name: value for name, value in body.items() if name not in ("model", "messages")} == {
+        "tools": [{"type": "function", "function": function}],
+        "tool_choice": {"type": "function", "function": {"name": "verdict"}},
+    }
+
+
+def called(*arguments: object) -> dict[str, Any]:
+    calls = [{"type": "function", "function": {"arguments": one}} for one in arguments]
+    return {"content": None, "tool_calls": calls}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [(['{"a": 1}'], '{"a": 1}'), ([{"a": "é"}], '{"a": "é"}'), (["{}", "{}"], "{}{}"), ([7], "")],
+)
+def test_what_a_function_is_called_with_is_the_reply(arguments: list[object], text: str) -> None:
+    events = [chunk(called(one)) for one in arguments]
+
+    replies = reply_to(whole(called(*arguments))), streamed(*events, chunk({}, "stop")).reply(str)
+
+    assert [reply.text for reply in replies] == [text] * 2
+    assert {reply.outcome for reply in replies} == {Outcome.OK if text else Outcome.EMPTY}
+
+
+@pytest.mark.parametrize(("words", "text"), [("42", "42"), ("\n", "{}"), ("", "{}")])
+def test_words_come_before_what_a_function_is_called_with(words: str, text: str) -> None:
+    assert reply_to(whole(called("{}") | {"content": words})).text == text
+
+
 def test_extra_parameters_are_merged_into_what_is_there() -> None:
     extra = {"stream_options": {"more": 1}, "max_tokens": 9, "provider": {"only": ["Some Host"]}}
     request = a_request(max_tokens=7, extra=extra)

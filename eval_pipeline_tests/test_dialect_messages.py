@@ -91,14 +91,15 @@ def test_messages_and_images_have_the_shape_of_this_dialect(
     }
 
 
-def test_a_schema_is_a_tool_that_must_be_used() -> None:
+@pytest.mark.parametrize("form", [{"json_schema": SCHEMA}, {"tool": SCHEMA}])
+def test_a_schema_is_a_tool_that_must_be_used(form: dict[str, Any]) -> None:
     request = ChatRequest(
         model="maker/one",
         messages=(),
         temperature=0,
         max_tokens=7,
-        json_schema=SCHEMA,
         extra={"metadata": {"user_id": "u"}},
+        **form,
     )
 
     assert MESSAGES.body(request) == {

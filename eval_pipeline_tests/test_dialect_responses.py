@@ -108,6 +108,41 @@ def test_parameters_have_the_names_of_this_dialect() -> None:
     )
 
 
+def test_a_function_that_has_to_be_called_is_offered_and_chosen() -> None:
+    tool: dict[str, JsonValue] = {"name": "verdict", "strict": True, "schema": {"type": "object"}}
+
+    body = RESPONSES.body(ChatRequest("maker/one", (), stream=False, tool=tool))
+
+    assert body == {
+        "model": "maker/one",
+        "store": False,
+        "input": [],
+        "tools": [{"type": "function", "name": "verdict", "parameters": {"type": "object"}}],
+        "tool_choice": {"type": "function", "name": "verdict"},
+    }
+
+
+CALL = {"type": "function_call", "name": "verdict", "arguments": '{"a": 1}'}
+PIECES = [said("function_call_arguments", piece) for piece in ('{"a"', ": 1}")]
+
+
+@pytest.mark.parametrize(
+    ("events", "whole"),
+    [
+        pytest.param([*PIECES, end()], None, id="in pieces"),
+        pytest.param([end(output=[CALL])], None, id="in the last event"),
+        pytest.param([*PIECES, end(output=[CALL])], None, id="in both"),
+        pytest.param([], a_response() | {"output": [CALL]}, id="not streamed"),
+    ],
+)
+def test_what_a_function_is_called_with_is_the_reply_once(
+    events: list[dict[str, Any]], whole: dict[str, Any] | None
+) -> None:
+    reply = reply_to(*events, whole=whole)
+
+    assert (reply.text, reply.outcome) == ('{"a": 1}', Outcome.OK)
+
+
 @pytest.mark.parametrize("in_events", [True, False])
 def test_all_that_a_server_tells_is_kept(in_events: bool) -> None:
     usage: JsonValue = {

@@ -28,10 +28,12 @@ SAMPLES: dict[DialectName, Sample] = {
     "chat_completions": Sample(
         "choices delta message content text reasoning reasoning_content reasoning_details refusal "
         "finish_reason stop length error code type metadata raw reasons usage prompt_tokens cost "
-        "completion_tokens prompt_tokens_details cached_tokens id model provider summary",
+        "completion_tokens prompt_tokens_details cached_tokens id model provider summary "
+        "tool_calls function arguments",
         [
             chat.chunk({"content": "a", "reasoning": "b", "refusal": "c"}, id="1", provider="p"),
             chat.chunk({"content": [{"text": "a"}], "reasoning_details": [{"text": "b"}]}),
+            chat.chunk(chat.called("{}")),
             chat.chunk({}, "stop", usage={"prompt_tokens_details": {"cached_tokens": 1}}),
         ],
         chat.whole({"content": [{"text": "a"}], "reasoning": "b"}, usage={"cost": 1}, id="1"),
@@ -40,10 +42,12 @@ SAMPLES: dict[DialectName, Sample] = {
         "type response.completed response.incomplete response.failed response.output_text.delta "
         "response.reasoning_text.delta response.refusal.delta delta response status completed code "
         "incomplete incomplete_details reason max_output_tokens output message reasoning content "
-        "summary text refusal usage input_tokens output_tokens_details reasoning_tokens cost error",
+        "summary text refusal usage input_tokens output_tokens_details reasoning_tokens cost error "
+        "response.function_call_arguments.delta function_call arguments",
         [
             {"type": "response.created", "response": {"id": "1", "model": "m"}},
             *(responses.said(kind, "a") for kind in ("output_text", "refusal", "reasoning_text")),
+            responses.said("function_call_arguments", "{}"),
             responses.end(
                 "incomplete",
                 **responses.a_response("b", "incomplete", incomplete_details={"reason": "length"}),

@@ -41,7 +41,8 @@ def write_csv(path: Path, rows: Sequence[dict[str, str]]) -> None:
 def write_parquet(path: Path, rows: Sequence[dict[str, str]]) -> None:
     columns = list(rows[0])
     with duckdb.connect(":memory:") as connection:
-        connection.execute(f"create table t ({', '.join(f'{name} varchar' for name in columns)})")
+        typed = ", ".join(f'"{name}" varchar' for name in columns)
+        connection.execute(f"create table t ({typed})")
         marks = ", ".join("?" for _ in columns)
         connection.executemany(
             f"insert into t values ({marks})", [[r[c] for c in columns] for r in rows]
@@ -58,8 +59,8 @@ def a_shard(folder: Path, *ids: str) -> bytes:
     return content
 
 
-def load(folder: Path, name: str) -> tuple[ExamQuestion, ...]:
-    suite = Suite(name="hle", path=Path(name))
+def load(folder: Path, name: str, cluster: str | None = None) -> tuple[ExamQuestion, ...]:
+    suite = Suite(name="hle", path=Path(name), cluster=cluster)
     return tuple(load_questions(suite, some_settings(folder, suite)))
 
 
@@ -246,3 +247,40 @@ def test_a_folder_is_refused(tmp_path: Path, name: str) -> None:
 
     with pytest.raises(DatasetError, match="the file can not be read"):
         load(tmp_path, name)
+
+
+WRITERS = {"jsonl": write_jsonl, "csv": write_csv, "parquet": write_parquet}
+A_ROW = {name: str(value) for name, value in a_row(image="").items()}
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+@pytest.mark.parametrize(
+    ("cluster", "found"),
+    [(None, [None, None]), ("passage", ["p 1", "7"]), ("raw_subject", ["Arithmetic"] * 2)],
+)
+def test_a_column_that_the_suite_names_groups_its_items(
+    tmp_path: Path, kind: str, cluster: str | None, found: list[str | None]
+) -> None:
+    rows = [A_ROW | {"passage": "p 1"}, A_ROW | {"id": "q2", "passage": "7"}]
+    WRITERS[kind](tmp_path / f"exam.{kind}", rows)
+
+    questions = load(tmp_path, f"exam.{kind}", cluster)
+
+    assert [question.cluster for question in questions] == found
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_a_missing_cluster_column_is_told_by_its_name(tmp_path: Path, kind: str) -> None:
+    WRITERS[kind](tmp_path / f"exam.{kind}", [A_ROW])
+
+    with pytest.raises(DatasetError, match="passage, which the suite's `cluster` names"):
+        load(tmp_path, f"exam.{kind}", "passage")
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_an_item_of_no_cluster_is_refused(tmp_path: Path, kind: str) -> None:
+    rows = [A_ROW | {"the passage": "1"}, A_ROW | {"id": "q2", "the passage": " "}]
+    WRITERS[kind](tmp_path / f"exam.{kind}", rows)
+
+    with pytest.raises(DatasetError, match=r"row 2 \(id 'q2'\): the passage.* is missing or blank"):
+        load(tmp_path, f"exam.{kind}", "the passage")

@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 import pytest
 
 from eval_pipeline.exam.judge import (
+    INSTRUCTION,
     SCHEMA,
     JudgedAnswer,
-    Verdict,
+    ReplyFormats,
     check_prompt,
+    formats_of,
     judge_answer,
     judge_request,
     own_failing,
@@ -19,14 +21,21 @@ from eval_pipeline.exam.judge import (
 from eval_pipeline.providers.chat import ChatProvider, ChatReply, ChatRequest, ProviderError
 from eval_pipeline.providers.demo.server import DemoGateway
 from eval_pipeline.providers.limits import RetryPolicy
-from eval_pipeline.records import Outcome
+from eval_pipeline.records import ExamQuestion, Model, Outcome, ReplyFormat
 from eval_pipeline.settings import Judge
 from eval_pipeline_tests.builders import a_model, a_prediction, a_question, ask
+from eval_pipeline_tests.test_exam_verdict import a_verdict
 from eval_pipeline_tests.wire import provider_at
 
 PROMPT = "Q: {question} R: {reference} A: {response}"
 COMMITTED = Judge(model="demo/judge").prompt.read_text("utf-8")
 JUDGE = a_model("demo/judge")
+OWN_FAILINGS = {
+    Outcome.REFUSED,
+    Outcome.CONTENT_FILTER,
+    Outcome.TRUNCATED,
+    Outcome.TRUNCATED_THINKING,
+}
 AT_ONCE = RetryPolicy(attempts=3, first_wait_s=0, longest_wait_s=0, total_s=60)
 
 
@@ -48,19 +57,32 @@ class ScriptedProvider:
         return ChatReply(text=said, latency_s=0) if isinstance(said, str) else said
 
 
-def a_verdict(**changes: object) -> str:
-    values = {"extracted_answer": "42", "reasoning": "Same.", "correct": True, "confidence": 80}
-    return json.dumps(values | changes)
-
-
-def judged(*says: str | ChatReply | ProviderError) -> tuple[JudgedAnswer, ScriptedProvider]:
+def judged(
+    *says: str | ChatReply | ProviderError, formats: ReplyFormats | None = None
+) -> tuple[JudgedAnswer, ScriptedProvider]:
     provider = ScriptedProvider(says)
-    request = judge_request(a_question(), "42", JUDGE, PROMPT, max_tokens=100)
-    return asyncio.run(judge_by(provider, request)), provider
+    return asyncio.run(judge_by(provider, formats or ReplyFormats(formats_of(JUDGE)))), provider
 
 
-async def judge_by(provider: ChatProvider, request: ChatRequest) -> JudgedAnswer:
-    return await judge_answer(lambda asked: ask(provider, asked, AT_ONCE), request)
+async def judge_by(
+    provider: ChatProvider, formats: ReplyFormats, answer: str = "42", prompt: str = PROMPT
+) -> JudgedAnswer:
+    def write(reply_format: ReplyFormat) -> ChatRequest:
+        return a_request(answer, prompt=prompt, reply_format=reply_format)
+
+    return await judge_answer(lambda asked: ask(provider, asked, AT_ONCE), write, formats)
+
+
+def a_request(
+    answer: str = "42",
+    *,
+    question: ExamQuestion | None = None,
+    judge: Model = JUDGE,
+    prompt: str = PROMPT,
+    reply_format: ReplyFormat = "json_schema",
+) -> ChatRequest:
+    asked = question or a_question()
+    return judge_request(asked, answer, judge, prompt, max_tokens=100, reply_format=reply_format)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +102,7 @@ def test_placeholders_are_filled_once_and_what_is_filled_in_stays(
 ) -> None:
     question = a_question(question="Why?", answer="Because.")
 
-    request = judge_request(question, answer, JUDGE, prompt, max_tokens=100)
+    request = a_request(answer, question=question, prompt=prompt)
 
     assert request.messages == ({"role": "user", "content": expected},)
 
@@ -88,7 +110,7 @@ def test_placeholders_are_filled_once_and_what_is_filled_in_stays(
 def test_the_judge_learns_nothing_about_who_answered() -> None:
     question = a_question(rationale="the rationale", category="the category")
 
-    request = judge_request(question, "42", JUDGE, COMMITTED, max_tokens=100)
+    request = a_request(question=question, prompt=COMMITTED)
 
     sent = json.dumps(request.fields() | {"model": None})
     assert "demo/" not in sent
@@ -97,23 +119,48 @@ def test_the_judge_learns_nothing_about_who_answered() -> None:
 
 
 @pytest.mark.parametrize("temperature", [True, False])
-@pytest.mark.parametrize("json_schema", [True, False])
-def test_the_judge_is_asked_only_for_what_it_can_do(temperature: bool, json_schema: bool) -> None:
-    judge = a_model(request_name="judge-1", temperature=temperature, json_schema=json_schema)
+def test_the_judge_is_asked_only_for_what_it_can_do(temperature: bool) -> None:
+    judge = a_model(request_name="judge-1", temperature=temperature)
 
-    request = judge_request(a_question(), "42", judge, PROMPT, max_tokens=100)
+    request = a_request(judge=judge)
 
     assert request.temperature == (0 if temperature else None)
-    assert request.json_schema == (SCHEMA if json_schema else None)
     assert (request.model, request.max_tokens, request.stream) == ("judge-1", 100, False)
 
 
-def test_the_schema_asks_for_all_that_a_verdict_has() -> None:
-    schema = SCHEMA["schema"]
+@pytest.mark.parametrize(
+    ("reply_format", "json_schema", "tool"),
+    [("json_schema", SCHEMA, None), ("tool", None, SCHEMA), ("text", None, None)],
+)
+def test_a_format_is_one_of_schema_function_and_text(
+    reply_format: ReplyFormat, json_schema: object, tool: object
+) -> None:
+    request = a_request(reply_format=reply_format)
 
-    assert isinstance(schema, dict)
-    assert schema["required"] == list(Verdict.model_fields)
-    assert schema["properties"].keys() == Verdict.model_fields.keys()  # type: ignore[union-attr]
+    assert (request.json_schema, request.tool) == (json_schema, tool)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "reply_format", "added"),
+    [
+        (PROMPT, "json_schema", False),
+        (PROMPT, "tool", False),
+        (PROMPT, "text", True),
+        (COMMITTED, "text", True),
+        (f"{PROMPT} Reply in JSON.", "text", False),
+        (f"{PROMPT} Give a JSON object.", "text", False),
+        (f"{PROMPT}\nextracted_final_answer: the answer", "text", False),
+        (f"{PROMPT} jsonish", "text", True),
+    ],
+)
+def test_how_to_reply_is_added_where_nothing_says_it(
+    prompt: str, reply_format: ReplyFormat, added: bool
+) -> None:
+    (said,) = a_request(
+        "json extracted_final_answer", prompt=prompt, reply_format=reply_format
+    ).messages
+
+    assert str(said["content"]).endswith(f"\n\n{INSTRUCTION}") is added
 
 
 @pytest.mark.parametrize(
@@ -137,68 +184,13 @@ def test_a_prompt_without_answer_or_reference_is_refused(
     assert (said is None) == (complaint is None)
 
 
-@pytest.mark.parametrize(
-    ("text", "correct", "confidence"),
-    [
-        pytest.param(a_verdict(), True, 80, id="plain"),
-        pytest.param(f"\n {a_verdict(correct=False)} \n", False, 80, id="spaces around"),
-        pytest.param(f"```json\n{a_verdict()}\n```", True, 80, id="fenced as JSON"),
-        pytest.param(f"```\n{a_verdict(correct=False)}```", False, 80, id="fenced"),
-        pytest.param(a_verdict(strict="yes"), True, 80, id="an extra key"),
-        pytest.param(a_verdict(confidence=None), True, None, id="no confidence stated"),
-        pytest.param(a_verdict(confidence=0), True, 0, id="no confidence at all"),
-        pytest.param(a_verdict(confidence=100), True, 100, id="full confidence"),
-        pytest.param(a_verdict(confidence=99.5), True, 99.5, id="a fraction"),
-        pytest.param(a_verdict(correct="no"), False, 80, id="no in words"),
-        pytest.param(a_verdict(reasoning="```{}```"), True, 80, id="a fence inside"),
-    ],
-)
-def test_a_verdict_is_read(text: str, correct: bool, confidence: float | None) -> None:
-    result, provider = judged(text)
-
-    assert result.verdict is not None
-    assert (result.verdict.correct, result.verdict.confidence) == (correct, confidence)
-    assert (result.outcome, result.error, result.attempts) == (Outcome.OK, None, 1)
-    assert len(provider.asked) == 1
-
-
-def test_no_extracted_answer_is_a_verdict_too() -> None:
-    result, _ = judged(a_verdict(extracted_answer=None, correct=False))
-
-    assert result.verdict == Verdict(
-        extracted_answer=None, reasoning="Same.", correct=False, confidence=80
-    )
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        pytest.param("I think it is right.", id="prose"),
-        pytest.param(f"Here you are: {a_verdict()}", id="prose before"),
-        pytest.param(a_verdict() + a_verdict(), id="two"),
-        pytest.param(a_verdict()[:-1], id="cut"),
-        pytest.param("{}", id="no keys"),
-        pytest.param('{"correct": true}', id="missing keys"),
-        pytest.param("[]", id="a list"),
-        pytest.param("null", id="null"),
-        pytest.param("true", id="a bare word"),
-        pytest.param(a_verdict(correct="maybe"), id="maybe"),
-        pytest.param(a_verdict(correct=None), id="undecided"),
-        pytest.param(a_verdict(correct=0.5), id="half"),
-        pytest.param(a_verdict(confidence=101), id="too confident"),
-        pytest.param(a_verdict(confidence=-1), id="less than no confidence"),
-        pytest.param(a_verdict(confidence=float("nan")), id="confidence is no number"),
-        pytest.param(a_verdict(confidence="high"), id="confidence in words"),
-        pytest.param(a_verdict(reasoning=None), id="no reasoning"),
-        pytest.param("```json\n```", id="an empty fence"),
-    ],
-)
+@pytest.mark.parametrize("text", ["prose", a_verdict(correct="true"), a_verdict()[:-1]])
 def test_what_is_no_verdict_is_asked_for_once_more_and_then_kept_as_a_failure(text: str) -> None:
     hopeless, asked_twice = judged(text, text)
     better, _ = judged(text, a_verdict(correct=False))
 
     assert (hopeless.verdict, hopeless.outcome) == (None, Outcome.JUDGE_UNPARSABLE)
-    assert hopeless.error == "The judge's reply is not the JSON it was asked for."
+    assert hopeless.error == "The judge's reply is not the verdict it was asked for."
     assert hopeless.reply is not None
     assert (hopeless.reply.text, hopeless.attempts) == (text, 2)
     assert len(asked_twice.asked) == 2
@@ -227,13 +219,11 @@ def test_attempts_of_both_askings_are_counted() -> None:
 
 @pytest.mark.parametrize(("answer", "correct"), [("Answer: 42", True), ("Answer: 41", False)])
 def test_the_simulated_judge_understands_the_committed_prompt(answer: str, correct: bool) -> None:
-    request = judge_request(
-        a_question(), f"{answer}\nConfidence: 70%", JUDGE, COMMITTED, max_tokens=None
-    )
+    formats = ReplyFormats(formats_of(JUDGE))
 
     async def run(base_url: str) -> JudgedAnswer:
         async with provider_at(base_url) as provider:
-            return await judge_by(provider, request)
+            return await judge_by(provider, formats, f"{answer}\nConfidence: 70%", COMMITTED)
 
     with DemoGateway([a_question()]) as gateway:
         result = asyncio.run(run(gateway.base_url))
@@ -251,11 +241,9 @@ def test_the_simulated_judge_understands_the_committed_prompt(answer: str, corre
         (Outcome.TRUNCATED, None, "token limit"),
         (Outcome.TRUNCATED, " \n", "token limit"),
         (Outcome.TRUNCATED, "Answer: 4", None),
-        *(
-            (outcome, None, None)
-            for outcome in Outcome
-            if outcome not in {Outcome.REFUSED, Outcome.CONTENT_FILTER, Outcome.TRUNCATED}
-        ),
+        (Outcome.TRUNCATED_THINKING, None, "while the model was thinking"),
+        (Outcome.TRUNCATED_THINKING, "Answer: 4", "while the model was thinking"),
+        *((outcome, None, None) for outcome in Outcome if outcome not in OWN_FAILINGS),
     ],
 )
 def test_what_is_the_models_own_failing_needs_no_judge(

@@ -6,19 +6,21 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from eval_pipeline.history import LastWords, PastRun, PredictionBrief
+from eval_pipeline.history import LastWords, PastRun, Pending, PredictionBrief, Replies, ReplyKey
 from eval_pipeline.records import ItemKey, Outcome, Prediction
 from eval_pipeline_tests.builders import NOON, a_prediction, a_run
 from eval_pipeline_tests.stand import latest
 
 NAMES = ["q1", "q2", "q3"]
+SAMPLES = 2
 
 predictions = st.lists(
     st.builds(
-        lambda name, outcome, minutes: a_prediction(
-            name, outcome=outcome, finished_at=NOON + timedelta(minutes=minutes)
+        lambda name, sample, outcome, minutes: a_prediction(
+            name, sample=sample, outcome=outcome, finished_at=NOON + timedelta(minutes=minutes)
         ),
         st.sampled_from([*NAMES, "not planned"]),
+        st.integers(0, SAMPLES),
         st.sampled_from([Outcome.OK, Outcome.TIMEOUT, Outcome.REFUSED]),
         st.integers(0, 3),
     ),
@@ -32,14 +34,22 @@ def test_the_last_words_are_those_of_whole_predictions(spoken: list[Prediction])
     keys = [ItemKey("sample", name) for name in NAMES]
     briefs = [PredictionBrief.model_validate_json(one.model_dump_json()) for one in spoken]
 
-    words = LastWords(keys, briefs)
+    words = LastWords(keys, briefs, SAMPLES)
 
-    known = latest(one for one in spoken if one.key in keys)
-    last = [one for number, one in enumerate(spoken) if words.is_last(number, one.key)]
-    done = {key for key, one in known.items() if one.outcome.is_result}
+    whole = [ReplyKey(key, sample) for sample in range(SAMPLES) for key in keys]
+    known = {
+        ReplyKey(key, sample): one
+        for sample in range(SAMPLES)
+        for key, one in latest(one for one in spoken if one.sample == sample).items()
+        if key in keys
+    }
+    last = [one for n, one in enumerate(spoken) if words.is_last(n, one.key, one.sample)]
+    done = {reply for reply, one in known.items() if one.outcome.is_result}
     assert sorted(map(id, last)) == sorted(map(id, known.values()))
-    assert {key for key in keys if words.has_word(key, result=False)} == set(known)
-    assert {key for key in keys if words.has_word(key, result=True)} == done
+    unsaid = [reply for reply in whole if reply not in known]
+    assert list(Pending(keys, words.missing(result=False))) == unsaid
+    unknown = [reply for reply in whole if reply not in done]
+    assert list(Pending(keys, words.missing(result=True))) == unknown
 
 
 def test_a_past_run_has_its_plan_as_the_text_in_the_journal() -> None:
@@ -50,3 +60,28 @@ def test_a_past_run_has_its_plan_as_the_text_in_the_journal() -> None:
     assert past.plan_text == rb'[["sample","q1"],["sample","a \"q2\""]]'
     assert past.plan == ()
     assert past.with_plan(run.plan) == run
+
+
+def test_a_reply_is_found_by_the_number_that_names_it() -> None:
+    keys = [ItemKey("sample", name) for name in NAMES]
+    replies = Replies(keys, SAMPLES)
+    pending = Pending(keys, range(len(replies)))
+
+    found = [replies.find(key, sample) for key, sample in pending]
+
+    assert found == list(range(6))
+    for key, sample in ((keys[0], SAMPLES), (keys[0], -1), (ItemKey("sample", "none"), 0)):
+        assert replies.find(key, sample) is None
+
+
+def test_done_replies_leave_the_rest_in_its_order() -> None:
+    pending = Pending([ItemKey("sample", name) for name in NAMES], range(6))
+
+    left = pending.without([0, 7, 0, 0, 7, 0])
+
+    assert [(key.item_id, sample) for key, sample in left] == [
+        ("q1", 0),
+        ("q3", 0),
+        ("q1", 1),
+        ("q3", 1),
+    ]

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from eval_pipeline.journal import JUDGED, PREDICTIONS, Journal, JournalError
+from eval_pipeline.journal import FORMAT, JUDGED, PREDICTIONS, Journal, JournalError
 from eval_pipeline.journal.compaction import GRACE_S, WORTH_IT_BYTES
 from eval_pipeline.records import Prediction
 from eval_pipeline.warehouse import Warehouse
@@ -224,7 +224,7 @@ def test_an_older_version_refuses_what_it_would_not_see(tmp_path: Path) -> None:
 
     journal.compact(PREDICTIONS, MODEL, RUN)
 
-    assert (tmp_path / "format").read_text() == "2\n"
+    assert (tmp_path / "format").read_text() == f"{FORMAT}\n"
 
 
 def all_rows(warehouse: Warehouse) -> list[list[tuple[object, ...]]]:

@@ -2,15 +2,28 @@
 
 import asyncio
 import json
+from collections import Counter
+from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
+from eval_pipeline.benchmark import judge_prompt_of
+from eval_pipeline.defs.config import JudgedConfig
+from eval_pipeline.exam.judge import SCHEMA
 from eval_pipeline.providers.demo.faults import Faults
-from eval_pipeline.records import Outcome, Prices
+from eval_pipeline.records import Outcome, Prices, fingerprint
 from eval_pipeline.runs import Mode, RunError
 from eval_pipeline.stages.judge import judge
 from eval_pipeline.stages.predict import Launch
-from eval_pipeline_tests.builders import a_model
+from eval_pipeline_tests.builders import (
+    NOON,
+    a_journal,
+    a_judgement,
+    a_model,
+    a_prediction,
+    a_run,
+)
 from eval_pipeline_tests.stand import JUDGE, STRONG, Stand, outcomes
 
 
@@ -81,6 +94,103 @@ def test_what_is_judged_again_is_a_matter_of_mode_and_judge(
     assert tally.asked == judged_again
 
 
+@pytest.mark.parametrize(
+    ("mode", "judged_again"), [(Mode.RESUME, 0), (Mode.AUTO, 2), (Mode.FIX, 2), (Mode.FRESH, 3)]
+)
+def test_what_failed_is_judged_again_unless_only_the_rest_is_to_be(
+    stand: Stand, mode: Mode, judged_again: int
+) -> None:
+    stand.predict(STRONG)
+    answers = list(stand.predictions().values())
+    a_journal(
+        stand.settings.data,
+        *(a_judgement(one, None, judge_version=plain_version(stand)) for one in answers[:2]),
+        a_judgement(answers[2], judge_version=plain_version(stand)),
+    )
+
+    (tally,) = stand.judge("demo/strong", launch=Launch("again", mode))
+
+    assert (tally.planned, tally.asked) == (judged_again, judged_again)
+
+
+def plain_version(stand: Stand) -> str:
+    return fingerprint(judge_prompt_of(stand.settings), SCHEMA, None)
+
+
+def test_what_nobody_has_judged_is_judged_in_every_mode(stand: Stand) -> None:
+    stand.predict(STRONG)
+    (first, *_) = stand.predictions().values()
+    a_journal(stand.settings.data, a_judgement(first, None, judge_version=plain_version(stand)))
+
+    (tally,) = stand.judge("demo/strong", launch=Launch("again", Mode.RESUME))
+
+    assert tally.planned == 2
+
+
+@pytest.mark.parametrize(
+    ("launch", "judged_again"),
+    [
+        pytest.param(Launch("one", Mode.FRESH), 2, id="the same launch, a step of it tried again"),
+        pytest.param(Launch("two", Mode.FRESH, retry_of="one"), 2, id="tried again as a whole"),
+        pytest.param(Launch("three", Mode.FRESH), 3, id="another launch"),
+        pytest.param(Launch("three", Mode.FRESH, retry_of="two"), 3, id="a retry of another"),
+    ],
+)
+def test_judging_everything_again_goes_on_where_it_was_interrupted(
+    stand: Stand, launch: Launch, judged_again: int
+) -> None:
+    stand.predict(STRONG)
+    stand.judge("demo/strong")
+    dear = JUDGE.model_copy(update={"prices": Prices(prompt=1, completion=1)})
+    plain, little = stand.settings, {"budget": {"usd_per_run": 0.5}, "judge": {"num_workers": 1}}
+    stand.settings = plain.overridden(little)
+    (interrupted,) = stand.judge("demo/strong", launch=Launch("one", Mode.FRESH), by=dear)
+    stand.settings = plain
+
+    (tally,) = stand.judge("demo/strong", launch=launch)
+
+    assert (interrupted.asked, tally.asked) == (1, judged_again)
+
+
+def test_a_retry_of_a_retry_still_goes_on(stand: Stand) -> None:
+    stand.predict(STRONG)
+
+    for run_id in ("two", "three"):
+        stand.judge("demo/strong", launch=Launch(run_id, Mode.FRESH, retry_of="one"))
+
+    assert [one.launch for one in stand.judgements()] == ["one"] * 3
+
+
+def test_another_prompt_judges_everything_and_the_old_verdicts_stay(
+    stand: Stand, tmp_path: Path
+) -> None:
+    stand.predict(STRONG)
+    stand.judge("demo/strong")
+    old = stand.settings.judge.prompt.read_text("utf-8")
+    (tmp_path / "strict.txt").write_text(old + "Be strict.")
+    config = JudgedConfig(prompt="strict.txt")
+    stand.settings = config.apply(stand.settings)
+
+    tallies = [stand.judge("demo/strong", this_judge=config.says_how)[0] for _ in range(2)]
+
+    assert [tally.asked for tally in tallies] == [3, 0]
+    versions = Counter(one.judge_version for one in stand.judgements())
+    assert list(versions.values()) == [3, 3]
+
+
+def test_a_prompt_in_the_settings_leaves_alone_what_is_judged_in_full(
+    stand: Stand, tmp_path: Path
+) -> None:
+    stand.predict(STRONG)
+    stand.judge("demo/strong")
+    (tmp_path / "other.txt").write_text("{response} {reference}")
+    stand.settings = stand.settings.overridden({"judge": {"prompt": "other.txt"}})
+
+    (tally,) = stand.judge("demo/strong")
+
+    assert tally.asked == 0
+
+
 def test_a_run_that_is_not_there_can_not_be_judged(stand: Stand) -> None:
     stand.predict(STRONG)
 
@@ -133,6 +243,25 @@ def test_two_judgings_at_once_pay_once(stand: Stand) -> None:
     asyncio.run(both())
 
     assert stand.gateway.requests["demo/judge"] == 3
+
+
+def test_every_sample_of_an_item_is_judged_and_what_was_replaced_is_not(stand: Stand) -> None:
+    later = NOON + timedelta(minutes=1)
+    samples = [
+        a_prediction(prediction_id="old", sample=0),
+        a_prediction(prediction_id="new", sample=0, finished_at=later),
+        a_prediction(prediction_id="other", sample=1),
+        a_prediction(prediction_id="failed", sample=2, outcome="timeout", answer=None),
+    ]
+    a_journal(stand.settings.data, a_run(samples=3), *samples)
+
+    (tally,) = stand.judge("demo/strong")
+
+    assert tally.planned == 2
+    assert {(one.prediction_id, one.sample) for one in stand.judgements()} == {
+        ("new", 0),
+        ("other", 1),
+    }
 
 
 def test_a_prediction_that_was_asked_again_is_judged_again(stand: Stand) -> None:

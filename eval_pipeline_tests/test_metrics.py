@@ -1,8 +1,8 @@
-"""The numbers in metrics and leaderboard, against the formulas written out in plain Python."""
+"""The numbers in metrics, against the formulas written out in plain Python."""
 
 import statistics
 from collections.abc import Iterable, Sequence
-from datetime import timedelta
+from itertools import accumulate, pairwise
 from math import sqrt
 from pathlib import Path
 from random import Random
@@ -14,7 +14,6 @@ from eval_pipeline.benchmark import Benchmark
 from eval_pipeline.records import ExamQuestion, Judgement, Outcome, Prediction, Run, Usage
 from eval_pipeline.warehouse import Warehouse
 from eval_pipeline_tests.builders import (
-    NOON,
     a_benchmark,
     a_journal,
     a_judgement,
@@ -72,20 +71,33 @@ def answered(run: Run, *scores: float | None) -> list[Run | Prediction | Judgeme
     return [run, *predictions, *map(a_judgement, predictions, scores)]
 
 
-def a_calibration_error(graded: Iterable[Graded], *, drop_last: bool) -> float | None:
-    """As in the published code of Humanity's Last Exam, whose loop ends before the last bin."""
+def calibration_errors(graded: Iterable[Graded]) -> Row:
     stated = ((one.confidence, one.question, one.score) for one in graded)
-    pairs = sorted((c, q.suite, q.id, score) for c, q, score in stated if c is not None)
-    bins = [pairs[i * 100 : (i + 1) * 100] for i in range(len(pairs) // 100)]
-    if not bins:
-        return None
-    bins[-1] += pairs[len(bins) * 100 :]
-    error = 0.0
-    for i in range(len(bins) - 1 if drop_last else len(bins)):
-        confidence = statistics.fmean(pair[0] for pair in bins[i])
-        accuracy = statistics.fmean(pair[3] for pair in bins[i])
-        error += len(bins[i]) / len(pairs) * (confidence - accuracy) ** 2
-    return sqrt(error)
+    pairs = [
+        (confidence, score)
+        for confidence, _, _, score in sorted(
+            (c, q.suite, q.id, score) for c, q, score in stated if c is not None
+        )
+    ]
+    n, count = len(pairs), len(pairs) // 100
+    of_100 = [pairs[i * 100 : (i + 1) * 100] for i in range(count - 1)]
+    ends = [0, *accumulate(n // count + (i < n % count) for i in range(count))]
+    equal = [gap(pairs[start:end]) for start, end in pairwise(ends)]
+    brier = statistics.fmean((c - score) ** 2 for c, score in pairs) if pairs else None
+    return {
+        "calibration_error": sqrt(sum(size / n * g**2 for size, g in equal)) if count else None,
+        "expected_calibration_error": sum(size / n * g for size, g in equal) if count else None,
+        # The published code of Humanity's Last Exam leaves out the last bin of 100 and more.
+        "calibration_error_last_bin_dropped": (
+            sqrt(sum(size / n * g**2 for size, g in map(gap, of_100))) if count else None
+        ),
+        "brier_score": brier,
+    }
+
+
+def gap(pairs: Sequence[tuple[float, float]]) -> tuple[int, float]:
+    confidence, score = (statistics.fmean(column) for column in zip(*pairs, strict=True))
+    return len(pairs), abs(confidence - score)
 
 
 def the_numbers(graded: Sequence[Graded], planned: int) -> Row:
@@ -107,8 +119,13 @@ def the_numbers(graded: Sequence[Graded], planned: int) -> Row:
         "accuracy_if_missing_right": (correct + planned - n) / planned,
         "with_confidence": len(stated),
         "mean_confidence": statistics.fmean(stated) if stated else None,
-        "calibration_error": a_calibration_error(graded, drop_last=False),
-        "calibration_error_last_bin_dropped": a_calibration_error(graded, drop_last=True),
+        "items": planned,
+        "samples": 1,
+        "items_judged": n,
+        "standard_error": statistics.stdev(one.score for one in graded) / sqrt(n)
+        if n > 1
+        else None,
+        **calibration_errors(graded),
     }
 
 
@@ -172,7 +189,7 @@ def test_every_slice_has_the_numbers_of_the_formulas(tmp_path: Path, stated: int
         ("ok ok ok timeout", (1, 0, 0), "1 failed (timeout)"),
         ("ok timeout timeout auth", (1,), "3 failed (auth, timeout)"),
         ("ok ok ok ok", (1, 0), "2 not judged"),
-        ("ok ok ok ok", (1, 0, None, None), "2 not judged"),
+        ("ok ok ok ok", (1, 0, None, None), "2 not judged (judge_unparsable)"),
         ("ok ok server_error", (1,), "1 not asked, 1 failed (server_error), 1 not judged"),
     ],
 )
@@ -266,32 +283,3 @@ def test_each_judge_of_a_run_has_rows_of_its_own(tmp_path: Path) -> None:
         ("other/judge", 0, "2 not judged"),
     ]
     assert [row["judge"] for row in rows(warehouse, "from leaderboard")] == ["demo/judge"]
-
-
-def test_the_leaderboard_ranks_the_latest_complete_run_of_each_model(tmp_path: Path) -> None:
-    before = a_benchmark(a_question("old"), loaded_at=NOON - timedelta(days=1))
-    past = a_run(plan=before.items, benchmark_version=before.version.benchmark_version)
-    a_journal(tmp_path, *answered(past, 1), benchmark=before)
-    later, latest = NOON + timedelta(hours=1), NOON + timedelta(hours=2)
-
-    warehouse = published(
-        tmp_path,
-        *answered(a_run_of_four("first", "demo/a"), 1, 1, 1, 1),
-        *answered(a_run_of_four("second", "demo/a", opened_at=later), 1, 0, 0, 1),
-        *answered(a_run_of_four("part", "demo/a", opened_at=latest), 1, 1),
-        *answered(a_run_of_four("few", "demo/a", items=1, scope="filtered", opened_at=latest), 1),
-        *answered(a_run_of_four("hot", "demo/a", experiment="hot"), 0, 0, 0, 0),
-        *answered(a_run_of_four("tie", "demo/b"), 1, 1, 0, 0),
-        *answered(a_run_of_four("worse", "demo/c"), 1, 0, 0, 0),
-        *answered(a_run_of_four("text", "demo/d", items=3, scope="text"), 1, 1, 1),
-    )
-
-    columns = "experiment, scope, rank, model, run_id, accuracy, round(text_accuracy, 2) as text"
-    ranked = rows(warehouse, f"select {columns} from leaderboard order by all")
-    assert [tuple(row.values()) for row in ranked] == [
-        ("default", "full", 1, "demo/a", "second", 0.5, 0.33),
-        ("default", "full", 1, "demo/b", "tie", 0.5, 0.67),
-        ("default", "full", 3, "demo/c", "worse", 0.25, 0.33),
-        ("default", "text", 1, "demo/d", "text", 1.0, 1.0),
-        ("hot", "full", 1, "demo/a", "hot", 0.0, 0.0),
-    ]

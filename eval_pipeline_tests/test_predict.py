@@ -20,8 +20,9 @@ from eval_pipeline.journal import (
 )
 from eval_pipeline.providers.demo.faults import Faults
 from eval_pipeline.providers.demo.server import DemoGateway
-from eval_pipeline.records import ExamQuestion, Outcome, Prices
+from eval_pipeline.records import ExamQuestion, Outcome, Prediction, Prices
 from eval_pipeline.runs import Mode
+from eval_pipeline.settings import Settings
 from eval_pipeline.stages.predict import Launch
 from eval_pipeline_tests.builders import a_model, settings_in
 from eval_pipeline_tests.stand import STRONG, WEAK, Stand, outcomes
@@ -147,7 +148,7 @@ def test_our_own_fault_with_one_item_does_not_cost_the_others(
         assert question.id != "q2", "a bug"
         return original(question, *rest)
 
-    monkeypatch.setattr("eval_pipeline.stages.predict.question_messages", broken_for_one)
+    monkeypatch.setattr("eval_pipeline.stages.asker.question_messages", broken_for_one)
 
     (tally,) = stand.predict(STRONG)
 
@@ -316,3 +317,143 @@ def test_a_run_that_has_answers_is_not_failed_by_one_item_that_is_refused(stand:
 
     assert outcomes([tally]) == [{Outcome.UNKNOWN_MODEL: 2}]
     assert not tally.failed
+
+
+def replies(stand: Stand, run_id: str = "run-1") -> dict[tuple[str, int], Prediction]:
+    """The last word on each item and sample."""
+    found = stand.journal.read(PREDICTIONS, "demo/strong", run_id)
+    in_time = sorted(found, key=lambda one: one.finished_at)
+    return {(one.item_id, one.sample): one for one in in_time}
+
+
+def sampled(stand: Stand, samples: int, **changes: Any) -> Settings:
+    return stand.settings.overridden({"plan": {"samples": samples}, **changes})
+
+
+def test_each_item_is_asked_as_often_as_the_settings_say(stand: Stand) -> None:
+    one_by_one = sampled(stand, 3, concurrency={"num_workers": 1})
+
+    (tally,) = stand.predict(STRONG, settings=one_by_one)
+
+    assert (tally.planned, tally.asked) == (9, 9)
+    assert list(replies(stand)) == [
+        (name, sample) for sample in range(3) for name in ("q1", "q2", "q3")
+    ]
+    assert len({one.prediction_id for one in replies(stand).values()}) == 9
+    (run,) = stand.journal.read(RUNS, "demo/strong")
+    assert (run.samples, len(run.plan)) == (3, 3)
+    assert sorted(stand.gateway.seen.values()) == [3, 3, 3]
+
+
+def test_an_interrupted_run_with_samples_asks_exactly_the_missing_ones(stand: Stand) -> None:
+    dear = a_model(prices=Prices(prompt=0, completion=0, request=1))
+    tight = sampled(stand, 3, budget={"usd_per_run": 4}, concurrency={"num_workers": 1})
+    stand.predict(dear, settings=tight)
+    answered = dict(replies(stand))
+
+    (tally,) = stand.predict(dear, launch=Launch("run-2"), settings=sampled(stand, 3))
+
+    assert list(answered) == [("q1", 0), ("q2", 0), ("q3", 0), ("q1", 1)]
+    assert (tally.planned, tally.asked) == (5, 5)
+    assert len(replies(stand)) == 9
+    assert {pair: replies(stand)[pair] for pair in answered} == answered
+    assert sorted(stand.gateway.seen.values()) == [3, 3, 3]
+
+
+def test_of_a_run_with_samples_only_what_failed_is_asked_again(stand: Stand) -> None:
+    seeded = sampled(stand, 4, experiments={"default": {"extra": {"seed": 1}}})
+    stand.gateway.misbehave(Faults(context_too_long=0.5))
+    stand.predict(STRONG, settings=seeded)
+    failed = [pair for pair, one in replies(stand).items() if not one.outcome.is_result]
+    stand.gateway.misbehave(Faults())
+
+    (tally,) = stand.predict(STRONG, launch=Launch("run-2"), settings=seeded)
+
+    assert 0 < len(failed) < 12
+    assert dict(tally.outcomes) == {Outcome.OK: len(failed)}
+    assert {one.outcome for one in replies(stand).values()} == {Outcome.OK}
+
+
+def test_without_a_seed_every_sample_is_the_same_request(stand: Stand) -> None:
+    stand.predict(STRONG, settings=sampled(stand, 2))
+
+    found = replies(stand)
+    assert found["q1", 1].request_hash == HASHES["chat_completions"]
+    assert found["q1", 0].request_hash == HASHES["chat_completions"]
+
+
+@pytest.mark.parametrize("dialect", HASHES)
+def test_where_there_is_a_seed_every_sample_has_its_own(stand: Stand, dialect: str) -> None:
+    model = a_model("demo/strong", dialect=dialect)
+    for run_id, seed, samples in (("several", 7, 3), ("later", 9, 1)):
+        settings = sampled(stand, samples, experiments={"default": {"extra": {"seed": seed}}})
+        stand.predict(model, launch=Launch(run_id), settings=settings)
+
+    several, later = replies(stand, "several"), replies(stand, "later")
+    assert {(one.request_hash, one.answer) for one in later.values()} == {
+        (one.request_hash, one.answer) for (_, sample), one in several.items() if sample == 2
+    }
+    assert len({one.request_hash for one in several.values()}) == 9
+
+
+@pytest.mark.parametrize("seed", ["seven", True])
+def test_a_seed_that_is_no_whole_number_is_sent_as_it_is(stand: Stand, seed: object) -> None:
+    settings = sampled(stand, 2, experiments={"default": {"extra": {"seed": seed}}})
+
+    stand.predict(STRONG, settings=settings)
+
+    found = replies(stand)
+    assert found["q1", 1].request_hash == found["q1", 0].request_hash
+
+
+def test_several_samples_at_temperature_0_are_warned_about_once(
+    stand: Stand, caplog: pytest.LogCaptureFixture
+) -> None:
+    noise = "demo/strong: several samples at temperature 0 measure only the server's noise."
+    warned = {}
+    for samples, temperature in ((2, 0), (1, 0), (2, 1)):
+        warm = sampled(stand, samples, experiments={"default": {"temperature": temperature}})
+        caplog.clear()
+        (tally,) = stand.predict(STRONG, launch=Launch(f"{samples} {temperature}"), settings=warm)
+        told = [record.message for record in caplog.records]
+        warned[samples, temperature] = (tally.warnings, told.count(noise))
+
+    assert warned == {(2, 0): ([noise], 1), (1, 0): ([], 0), (2, 1): ([], 0)}
+
+
+def test_what_is_left_is_told_in_items_or_in_replies(
+    stand: Stand, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO):
+        stand.predict(STRONG, settings=sampled(stand, 1))
+        stand.predict(STRONG, launch=Launch("run-2"), settings=sampled(stand, 2))
+
+    assert "run run-1 has 0 of 3 items, 3 to ask" in caplog.text
+    assert "run run-2 has 3 of 6 replies (3 items x 2 samples), 3 to ask" in caplog.text
+
+
+def test_every_sample_is_in_the_estimate(stand: Stand) -> None:
+    dear = a_model(prices=Prices(prompt=0, completion=0, request=0.01))
+
+    (guessed,) = stand.predict(dear, settings=sampled(stand, 2))
+    (known,) = stand.predict(dear, launch=Launch("run-2"), settings=sampled(stand, 5))
+
+    assert guessed.estimated_usd == pytest.approx(2 * 3 * 0.01)
+    assert known.estimated_usd == pytest.approx((5 - 2) * 3 * 0.01)
+
+
+def test_simulated_models_vary_with_the_seed_and_not_without(
+    tmp_path: Path, gateway: DemoGateway
+) -> None:
+    stand = Stand(tmp_path, gateway)
+    mind = a_model("demo/average")
+    for run_id, extra in (("plain", {}), ("seeded", {"seed": 1}), ("repeated", {"seed": 1})):
+        settings = sampled(stand, 8, experiments={"default": {"extra": extra}})
+        stand.predict(mind, launch=Launch(run_id, Mode.FRESH), settings=settings)
+
+    said: dict[str, dict[tuple[str, int], str | None]] = {}
+    for one in stand.journal.read(PREDICTIONS, "demo/average"):
+        said.setdefault(one.run_id, {})[one.item_id, one.sample] = one.answer
+    assert len(set(said["plain"].values())) == 3
+    assert len(set(said["seeded"].values())) > 3
+    assert said["repeated"] == said["seeded"]

@@ -5,13 +5,17 @@ import tracemalloc
 from collections.abc import Iterable
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
 
 from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, Journal
 from eval_pipeline.records import ItemKey, Outcome, PlanFilter, Prediction, Run, Scope
-from eval_pipeline.runs import Mode, RunError, choose, new_run, open_run
-from eval_pipeline.settings import Experiment
+from eval_pipeline.runs import Mode, OpenRun, RunError, choose, new_run, open_run
+from eval_pipeline.settings import Experiment, Plan
 from eval_pipeline_tests.builders import (
     NOON,
     a_benchmark,
@@ -33,6 +37,17 @@ def a_journal(folder: Path, *runs: Run, predictions: Iterable[Prediction] = ()) 
     for number, one in enumerate(predictions):
         journal.write_whole(PREDICTIONS, one.model, one.run_id, f"{number}", records=[one])
     return journal
+
+
+def left(opened: OpenRun) -> tuple[ItemKey, ...]:
+    """The items to be asked, in their order, once per sample."""
+    return tuple(key for key, _ in opened.pending)
+
+
+def a_reply(item_id: str, sample: int, **changes: object) -> Prediction:
+    run_id = changes.setdefault("run_id", "old")
+    named = f"{run_id} {item_id} {sample}"
+    return a_prediction(item_id, sample=sample, prediction_id=named, **changes)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +124,7 @@ def test_the_mode_says_what_is_asked_again(
 
     opened = open_run(journal, a_run("new", plan=PLAN), mode, run_id=run_id)
 
-    asked = " ".join(key.item_id for key in opened.pending)
+    asked = " ".join(key.item_id for key in left(opened))
     assert f"{opened.run.run_id}: {asked}" == expected
 
 
@@ -137,7 +152,7 @@ def test_a_run_that_waits_for_its_judge_is_not_paid_for_again(
 
     opened = open_run(journal, a_run("new"), Mode.AUTO)
 
-    assert (opened.run.run_id, opened.pending) == ("old", ())
+    assert (opened.run.run_id, left(opened)) == ("old", ())
 
 
 def test_a_dagster_run_that_is_tried_again_goes_on_with_its_own_run(tmp_path: Path) -> None:
@@ -145,7 +160,7 @@ def test_a_dagster_run_that_is_tried_again_goes_on_with_its_own_run(tmp_path: Pa
 
     opened = open_run(journal, a_run("same"), Mode.FRESH)
 
-    assert opened.pending == ()
+    assert left(opened) == ()
 
 
 def test_a_retry_of_a_failed_dagster_run_goes_on_with_what_that_one_opened(tmp_path: Path) -> None:
@@ -155,7 +170,7 @@ def test_a_retry_of_a_failed_dagster_run_goes_on_with_what_that_one_opened(tmp_p
 
     opened = open_run(journal, a_run("second", plan=PLAN), Mode.FRESH, retry_of="first")
 
-    assert (opened.run.run_id, opened.pending) == ("first", PLAN[1:])
+    assert (opened.run.run_id, left(opened)) == ("first", PLAN[1:])
 
 
 def test_running_a_finished_dagster_run_once_more_is_a_new_run(tmp_path: Path) -> None:
@@ -198,6 +213,7 @@ def test_verdicts_of_two_judges_do_not_add_up_to_a_judged_run(tmp_path: Path) ->
         ({"benchmark_version": "other"}, "old"),
         ({"parameters": {"temperature": 1}}, None),
         ({"plan": PLAN[:2]}, None),
+        ({"plan": PLAN[:2], "benchmark_version": "other"}, "old"),
     ],
 )
 def test_a_run_that_measures_something_else_is_not_continued(
@@ -209,7 +225,7 @@ def test_a_run_that_measures_something_else_is_not_continued(
     opened = open_run(journal, wanted, Mode.AUTO)
 
     assert opened.run == wanted.model_copy(update={"carry_from": carries})
-    assert opened.pending == wanted.plan
+    assert left(opened) == wanted.plan
 
 
 @pytest.mark.parametrize(
@@ -238,8 +254,9 @@ def test_only_what_says_nothing_about_the_model_is_asked_again(
 
     opened = open_run(journal, a_run("new", plan=PLAN), Mode.AUTO)
 
-    finished = outcome in {"ok", "refused", "truncated", "content_filter"}
-    assert (PLAN[0] in opened.pending) is not finished
+    cut = {"truncated", "truncated_thinking"}
+    finished = outcome in {"ok", "refused", "content_filter", "undecided"} | cut
+    assert (PLAN[0] in left(opened)) is not finished
 
 
 @pytest.mark.parametrize(
@@ -255,7 +272,7 @@ def test_a_run_goes_on_whatever_its_items_are_called(tmp_path: Path, item_id: st
 
     assert opened.run == a_run("old", plan=plan)
     assert opened.run.plan is wanted.plan
-    assert opened.pending == plan
+    assert left(opened) == plan
 
 
 @pytest.mark.parametrize("compact", [True, False])
@@ -278,7 +295,7 @@ def test_a_run_that_is_named_goes_on_with_its_own_plan(tmp_path: Path) -> None:
     opened = open_run(journal, a_run("new", plan=PLAN[:1]), Mode.AUTO, run_id="old")
 
     assert opened.run == a_run("old", plan=PLAN)
-    assert opened.pending == (PLAN[0], PLAN[2])
+    assert left(opened) == (PLAN[0], PLAN[2])
     assert opened.done == 1
 
 
@@ -294,5 +311,159 @@ def test_the_answers_of_a_run_are_not_held_to_know_what_is_left(tmp_path: Path) 
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 
-    assert list(opened.pending) == plan[-1:]
+    assert list(left(opened)) == plan[-1:]
     assert peak < 400 * len(answer) / 8
+
+
+def test_how_often_an_item_is_asked_is_no_part_of_the_filter() -> None:
+    run = new_run(
+        "new",
+        a_model(),
+        a_benchmark(a_question("q1"), a_question("q2")),
+        Plan(max_samples=1, samples=5),
+        experiment_name="default",
+        experiment=Experiment(),
+        system_prompt_hash="",
+        samples=5,
+    )
+
+    assert (run.samples, len(run.plan), run.planned) == (5, 1, 5)
+    assert run.plan_filter == PlanFilter(max_samples=1)
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected"),
+    [
+        (Mode.AUTO, "old: q2/0 q3/0 q1/1 q2/1"),
+        (Mode.FIX, "old: q2/0 q3/0 q1/1 q2/1"),
+        (Mode.RESUME, "old: q3/0 q1/1 q2/1"),
+        (Mode.FRESH, "new: q1/0 q2/0 q3/0 q1/1 q2/1 q3/1"),
+    ],
+)
+def test_a_sample_of_every_item_is_asked_before_the_next_sample_of_any(
+    tmp_path: Path, mode: Mode, expected: str
+) -> None:
+    done = [a_reply("q1", 0), a_reply("q2", 0, outcome="timeout"), a_reply("q3", 1)]
+    beyond = a_reply("q2", 2)
+    run = a_run("old", plan=PLAN, samples=2)
+    journal = a_journal(tmp_path, run, predictions=[*done, beyond])
+
+    opened = open_run(journal, a_run("new", plan=PLAN, samples=2), mode)
+
+    asked = " ".join(f"{key.item_id}/{sample}" for key, sample in opened.pending)
+    assert f"{opened.run.run_id}: {asked}" == expected
+    assert opened.done == 6 - len(opened.pending)
+
+
+@hypothesis_settings(max_examples=50, deadline=None, database=None)
+@given(
+    items=st.integers(1, 5),
+    samples=st.integers(1, 4),
+    done=st.sets(st.tuples(st.integers(0, 4), st.integers(0, 3))),
+)
+def test_what_is_done_and_what_is_left_are_the_whole_plan(
+    tmp_path_factory: pytest.TempPathFactory,
+    items: int,
+    samples: int,
+    done: set[tuple[int, int]],
+) -> None:
+    plan = [ItemKey("sample", f"q{number}") for number in range(items)]
+    replies = [a_reply(f"q{number}", sample) for number, sample in sorted(done)]
+    journal = a_journal(
+        tmp_path_factory.mktemp("journal"), a_run("old", plan=plan, samples=samples)
+    )
+    journal.write_whole(PREDICTIONS, "demo/strong", "old", "0", records=replies)
+
+    opened = open_run(journal, a_run("new", plan=plan, samples=samples), Mode.AUTO, run_id="old")
+
+    whole = [(key, sample) for sample in range(samples) for key in plan]
+    known = {(one.key, one.sample) for one in replies}
+    assert list(opened.pending) == [pair for pair in whole if pair not in known]
+    assert opened.done + len(opened.pending) == opened.run.planned == len(whole)
+    assert [opened.pending[n] for n in range(len(opened.pending))] == list(opened.pending)
+
+
+def test_a_run_is_judged_when_one_judge_has_scored_every_sample(tmp_path: Path) -> None:
+    replies = [a_reply("q1", 0), a_reply("q1", 1)]
+    journal = a_journal(tmp_path, a_run("old", samples=2), predictions=replies)
+    opened = []
+    for number, reply in enumerate(replies):
+        verdict = a_judgement(reply)
+        journal.write_whole(JUDGED, verdict.model, "old", f"{number}", records=[verdict])
+        opened.append(open_run(journal, a_run("new", samples=2), Mode.AUTO))
+
+    assert [one.run.run_id for one in opened] == ["old", "new"]
+
+
+def test_a_run_from_before_there_were_samples_has_one(tmp_path: Path) -> None:
+    journal = a_journal(tmp_path, a_run("old", plan=PLAN), predictions=[a_prediction(run_id="old")])
+    for stream in (RUNS, PREDICTIONS):
+        (path,) = journal.files(stream)
+        record = json.loads(path.read_text())
+        assert record.pop("samples" if stream is RUNS else "sample") in {0, 1}
+        path.write_text(json.dumps(record) + "\n")
+
+    opened = open_run(journal, a_run("new", plan=PLAN), Mode.AUTO)
+
+    assert (opened.run.run_id, opened.run.samples) == ("old", 1)
+    assert list(opened.pending) == [(PLAN[1], 0), (PLAN[2], 0)]
+
+
+def earlier(run_id: str, hours: int, plan: tuple[ItemKey, ...] = PLAN, **changes: Any) -> Run:
+    return a_run(run_id, plan=plan, opened_at=NOON + timedelta(hours=hours), **changes)
+
+
+OTHER: dict[str, Any] = {"benchmark_version": "other"}
+
+
+@pytest.mark.parametrize(
+    ("runs", "samples", "carries"),
+    [
+        ([earlier("one", 0)], 3, "one"),
+        ([earlier("one", 0), earlier("three", 1, samples=3)], 3, None),
+        ([earlier("two", 0, samples=2), earlier("one", 1)], 3, "two"),
+        ([earlier("one", 0), earlier("again", 1)], 3, "again"),
+        ([earlier("three", 0, samples=3)], 2, None),
+        ([earlier("one", 0), earlier("few", 1, plan=PLAN[:1], samples=2)], 3, "one"),
+        ([earlier("one", 0), earlier("trial", 1, plan=PLAN[:1], samples=3)], 3, "one"),
+        ([earlier("few", 0, plan=PLAN[:1])], 3, "few"),
+        ([earlier("hot", 0, parameters={"temperature": 1})], 3, None),
+        ([earlier("past", 0, samples=3, **OTHER), earlier("newest", 1, **OTHER)], 3, "past"),
+        ([earlier("past", 0, samples=3, **OTHER), earlier("newest", 1, **OTHER)], 1, "newest"),
+        ([earlier("past", 0, samples=3, **OTHER), earlier("one", 1)], 3, "one"),
+    ],
+)
+def test_more_samples_are_a_new_run_that_takes_over_what_one_with_fewer_has(
+    tmp_path: Path, runs: list[Run], samples: int, carries: str | None
+) -> None:
+    journal = a_journal(tmp_path, *runs)
+    for run in runs:
+        replies = [
+            a_reply(key.item_id, sample, run_id=run.run_id)
+            for key in run.plan
+            for sample in range(run.samples)
+        ]
+        journal.write_whole(PREDICTIONS, run.model, run.run_id, "0", records=replies)
+        journal.write_whole(JUDGED, run.model, run.run_id, "0", records=map(a_judgement, replies))
+
+    opened = open_run(journal, a_run("new", plan=PLAN, samples=samples), Mode.AUTO)
+
+    assert (opened.run.run_id, opened.run.carry_from) == ("new", carries)
+    assert len(opened.pending) == 3 * samples
+
+
+def test_what_is_left_takes_a_few_bytes_per_reply(tmp_path: Path) -> None:
+    plan = tuple(ItemKey("sample", f"q{number}") for number in range(5000))
+    run = a_run("old").model_copy(update={"plan": plan, "samples": 4})
+    journal = a_journal(tmp_path, run, predictions=[a_reply("q7", 1)])
+    wanted = run.model_copy(update={"run_id": "new"})
+    open_run(journal, wanted, Mode.AUTO)
+    tracemalloc.start()
+
+    opened = open_run(journal, wanted, Mode.AUTO)
+    asked = sum(1 for _ in opened.pending)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert asked == 4 * 5000 - 1
+    assert peak / (4 * 5000) < 40

@@ -80,6 +80,7 @@ EFFECTS = [
     ("TEST_FILTER", "^q[12]$", "plan.test_filter", "^q[12]$"),
     ("TEXT_ONLY", "true", "plan.text_only", True),
     ("MAX_SAMPLES", "5", "plan.max_samples", 5),
+    ("SAMPLES", "3", "plan.samples", 3),
     ("CATEGORIES", "Math, Other Things", "plan.categories", ("Math", "Other Things")),
     ("EVALS_EXPERIMENT", "warm", "experiment", "warm"),
     ("EVALS_DATA_DIR", "elsewhere", "data_dir", Path("elsewhere")),
@@ -139,6 +140,10 @@ def test_every_variable_is_in_the_table_above() -> None:
             "'http' or 'https'",
         ),
         ({"judge": {"model": "no-vendor"}}, "judge.model", "match pattern"),
+        ({"judge": {"also": ["no-vendor"]}}, "judge.also.0", "match pattern"),
+        ({"judge": {"also": ["demo/judge"]}}, "judge.also", "'demo/judge' is named twice"),
+        ({"judge": {"also": ["a/b", "a/b"]}}, "judge.also", "the judge 'a/b' is named twice"),
+        ({"judge": {"rules": "last"}}, "judge.rules", "'off', 'first' or 'only'"),
         ({"requests": {"timeout_s": 0}}, "requests.timeout_s", "greater than 0"),
         ({"plan": 3}, "plan", "valid dictionary"),
     ],
@@ -153,6 +158,21 @@ def test_a_wrong_value_in_the_file_is_named_in_one_sentence(
     assert sentence.startswith(f"{SETTINGS_FILE}: {where}: ")
     assert allowed in sentence
     assert "\n" not in sentence
+
+
+@pytest.mark.parametrize(
+    ("judge", "asked"),
+    [
+        ({}, ("demo/judge",)),
+        ({"also": ["a/b", "c/d"]}, ("demo/judge", "a/b", "c/d")),
+        ({"also": ["a/b"], "rules": "first"}, ("demo/judge", "a/b")),
+        ({"also": ["a/b"], "rules": "only"}, ()),
+    ],
+)
+def test_the_judges_are_asked_in_their_order_and_none_if_the_rules_judge_alone(
+    tmp_path: Path, judge: dict[str, Any], asked: tuple[str, ...]
+) -> None:
+    assert settings_in(tmp_path, judge=judge).judge.models == asked
 
 
 @pytest.mark.parametrize(

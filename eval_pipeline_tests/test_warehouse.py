@@ -13,8 +13,8 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from eval_pipeline.journal import SIGHTINGS, STREAMS, Journal
-from eval_pipeline.records import Sighting
+from eval_pipeline.journal import LABELS, REJUDGED, SIGHTINGS, STREAMS, Journal
+from eval_pipeline.records import Label, Repeat, Sighting
 from eval_pipeline.warehouse import Warehouse, apply_migrations, migration_names
 from eval_pipeline_tests.builders import (
     NOON,
@@ -22,6 +22,7 @@ from eval_pipeline_tests.builders import (
     a_judgement,
     a_model,
     a_prediction,
+    a_run,
     a_warehouse,
 )
 
@@ -111,8 +112,12 @@ def test_publishing_makes_every_table_even_of_an_empty_journal(tmp_path: Path) -
     warehouse.publish()
 
     named_like_assets = {"dataset", "model_catalog", "predictions", "judged", "metrics"}
-    others = {"benchmark_versions", "items", "runs", "plans", "metrics_strict", "leaderboard"}
-    assert tables(warehouse) == named_like_assets | others | {"published", "schema_migrations"}
+    named_like_assets |= {"comparisons", "leaderboard", "judge_reliability"}
+    loaded = {"benchmark_versions", "items", "runs", "plans", "rejudged", "human_labels"}
+    derived = {"pass_at_k", "calibration_bins", "leaderboard_entries"}
+    views = {"metrics_strict", "metrics_moderate"}
+    ours = named_like_assets | loaded | derived | views
+    assert tables(warehouse) == ours | {"published", "schema_migrations"}
     assert not any(rows_of_all_tables(warehouse).values())
 
 
@@ -130,10 +135,23 @@ def test_the_file_is_replaced_only_when_there_is_something_new(tmp_path: Path) -
     assert answers(warehouse) == [("q1", "42"), ("q2", "42")]
 
 
+def fill_the_rest(warehouse: Warehouse, folder: Path) -> None:
+    """What takes more than a run: a catalog, many samples by another model, labels, repetitions."""
+    named = {"run_id": "many", "model": "demo/weak"}
+    samples = [a_prediction(**named, sample=n, prediction_id=f"many {n}") for n in range(100)]
+    verdicts = [a_judgement(one, one.sample % 2, confidence=0.7) for one in samples]
+    a_journal(folder, a_run("many", "demo/weak", samples=100), *samples, *verdicts)
+    written = warehouse.journal.write_whole
+    sighting = Sighting(model=a_model(), selected=True, seen_at=NOON)
+    repeat = Repeat.model_validate({**verdicts[0].model_dump(), "repeat": 1})
+    written(SIGHTINGS, "now", records=[sighting])
+    written(REJUDGED, "demo/weak", "many", "once", records=[repeat])
+    written(LABELS, "now", records=[Label(line=2, item_id="q1", correct=True)])
+
+
 def test_a_deleted_file_is_built_again_with_the_same_rows(tmp_path: Path) -> None:
     warehouse = a_warehouse(tmp_path, *(a_prediction(f"q{n}") for n in range(3)))
-    sighting = Sighting(model=a_model(), selected=True, seen_at=NOON)
-    warehouse.journal.write_whole(SIGHTINGS, "now", records=[sighting])
+    fill_the_rest(warehouse, tmp_path)
     warehouse.publish()
     before = rows_of_all_tables(warehouse)
 

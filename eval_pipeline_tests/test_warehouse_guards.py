@@ -60,8 +60,9 @@ def test_changed_sql_is_news_like_a_changed_journal(
     warehouse = a_warehouse(tmp_path)
     changed = tmp_path / "sql"
     shutil.copytree(SQL, changed)
-    board = changed / "derive" / "leaderboard.sql"
-    board.write_text(board.read_text().replace("latest.accuracy,", "latest.accuracy / 2,", 1))
+    board = changed / "derive" / "leaderboard_entries.sql"
+    halved = board.read_text().replace("\n    accuracy,\n", "\n    accuracy / 2 as accuracy,\n", 1)
+    board.write_text(halved)
     monkeypatch.setattr("eval_pipeline.building.SQL", changed)
 
     warehouse.publish()

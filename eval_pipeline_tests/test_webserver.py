@@ -111,7 +111,7 @@ def test_the_ui_shows_the_assets_and_materializes_them(project: Path, webserver:
     ended = [
         webserver.materialize("dataset", "model_catalog"),
         webserver.materialize("predictions", "judged", partition="demo/weak"),
-        webserver.materialize("judged", "metrics", "leaderboard"),
+        webserver.materialize("judged", "metrics", "comparisons", "leaderboard"),
     ]
 
     assert set(shown) == {
@@ -119,7 +119,9 @@ def test_the_ui_shows_the_assets_and_materializes_them(project: Path, webserver:
         "model_catalog",
         "predictions",
         "judged",
+        "judge_reliability",
         "metrics",
+        "comparisons",
         "leaderboard",
     }
     assert {node["groupName"] for node in shown.values()} == {"inputs", "runs", "results"}

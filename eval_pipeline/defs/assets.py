@@ -3,16 +3,24 @@
 import dagster as dg
 
 from eval_pipeline.benchmark import current, keep, load_benchmark
-from eval_pipeline.defs.config import CatalogConfig, JudgedConfig, PredictionsConfig
-from eval_pipeline.defs.metadata import Board, fail_if_nobody_could, listed, table, tallied
+from eval_pipeline.defs.config import (
+    CatalogConfig,
+    JudgedConfig,
+    PredictionsConfig,
+    ReliabilityConfig,
+)
+from eval_pipeline.defs.metadata import Board, fail_if_nobody_could, listed, plots, table, tallied
 from eval_pipeline.defs.partitions import keep_in_step, model_partitions
+from eval_pipeline.defs.reliability import own_family, reported, write_report
 from eval_pipeline.defs.resources import WarehouseResource
 from eval_pipeline.discovery import look_up, refresh
+from eval_pipeline.exam.labels import load_labels
 from eval_pipeline.journal import ITEMS, RUNS, SIGHTINGS, VERSIONS
 from eval_pipeline.running import run_async
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.judge import judge
 from eval_pipeline.stages.predict import predict
+from eval_pipeline.stages.rejudge import draw, rejudge
 
 
 @dg.asset(group_name="inputs", kinds={"duckdb"})
@@ -93,15 +101,15 @@ def judged(
     settings, journal = config.apply(settings), warehouse.journal
     # Within a run that carries a partition, only that model's replies.
     models = [context.partition_key] if context.has_partition_key else journal.parts(RUNS)
-    (by,) = look_up(journal, [settings.judge.model])
-    launch, board = config.launch(context.run), Board(context)
+    judges = look_up(journal, settings.judge.models)
+    board = Board(context)
     work = judge(
         models,
-        by,
-        launch,
+        judges,
+        config.launch(context.run),
         settings=settings,
         journal=journal,
-        this_judge=config.judge is not None,
+        this_judge=config.says_how,
         board=board,
     )
     try:
@@ -109,25 +117,67 @@ def judged(
     finally:
         warehouse.publish()
     fail_if_nobody_could(tallies)
-    return dg.MaterializeResult(metadata=tallied(tallies))
+    return dg.MaterializeResult(metadata=tallied(tallies) | {"own_family": own_family(warehouse)})
+
+
+@dg.asset(group_name="results", deps=[judged], kinds={"llm", "duckdb"})
+def judge_reliability(
+    context: dg.AssetExecutionContext,
+    config: ReliabilityConfig,
+    settings: dg.ResourceParam[Settings],
+    warehouse: WarehouseResource,
+) -> dg.MaterializeResult[None]:
+    """How far judges agree: with themselves when asked again, with each other, with people."""
+    settings, journal = config.apply(settings), warehouse.journal
+    told = load_labels(settings, journal)
+    warehouse.publish()
+    with warehouse.get_connection() as db:
+        drawn = draw(db, settings.reliability.answers, config.judge)
+    launch, board = config.launch(context.run), Board(context)
+    work = rejudge(drawn, launch, settings=settings, journal=journal, board=board)
+    try:
+        tallies = run_async(work, meanwhile=board.show)
+    finally:
+        warehouse.publish()
+    report = write_report(warehouse, settings, tallies, told)
+    fail_if_nobody_could(tallies)
+    return dg.MaterializeResult(metadata={**tallied(tallies), **reported(report)})
 
 
 @dg.asset(group_name="results", deps=[judged], kinds={"duckdb"})
-def metrics(warehouse: WarehouseResource) -> dg.MaterializeResult[None]:
+def metrics(
+    settings: dg.ResourceParam[Settings], warehouse: WarehouseResource
+) -> dg.MaterializeResult[None]:
     """Accuracy with its interval, calibration, cost, speed and coverage per run and slice."""
     warehouse.publish()
     with warehouse.get_connection() as db:
-        return dg.MaterializeResult(metadata={"latest_runs": table(db, "summaries/metrics")})
+        return dg.MaterializeResult(
+            metadata={
+                "latest_runs": table(db, "summaries/metrics"),
+                **plots(db, settings.plots, "calibration", "categories"),
+            }
+        )
 
 
 @dg.asset(group_name="results", deps=[metrics], kinds={"duckdb"})
-def leaderboard(warehouse: WarehouseResource) -> dg.MaterializeResult[None]:
-    """One row per model and experiment: its latest complete run of the current version."""
+def comparisons(warehouse: WarehouseResource) -> dg.MaterializeResult[None]:
+    """All pairs of models, item by item: difference with interval, corrected p-value, ties."""
+    warehouse.publish()
+    with warehouse.get_connection() as db:
+        return dg.MaterializeResult(metadata={"pairs": table(db, "summaries/comparisons")})
+
+
+@dg.asset(group_name="results", deps=[metrics, comparisons], kinds={"duckdb"})
+def leaderboard(
+    settings: dg.ResourceParam[Settings], warehouse: WarehouseResource
+) -> dg.MaterializeResult[None]:
+    """One row per model, experiment and judge: the mean of its latest 10 complete runs."""
     warehouse.publish()
     with warehouse.get_connection() as db:
         return dg.MaterializeResult(
             metadata={
                 "leaderboard": table(db, "summaries/leaderboard"),
                 "left_out": table(db, "summaries/left_out"),
+                **plots(db, settings.plots, "accuracy", "accuracy_and_cost"),
             }
         )

@@ -81,7 +81,14 @@ class PredictionsConfig(LaunchConfig):
         default=None, description="A named variation of how models are asked."
     )
     text_only: bool | None = Field(default=None, description="Leave out questions with an image.")
-    max_samples: int | None = Field(default=None, description="Only the first so many per suite.")
+    max_samples: int | None = Field(
+        default=None, description="Only the first so many items of each suite."
+    )
+    samples: int | None = Field(
+        default=None,
+        description="How often each item is asked; a run with more samples takes over those that "
+        "a run with fewer has.",
+    )
     categories: list[str] | None = Field(default=None, description="Only these categories.")
     test_filter: str | None = Field(
         default=None, description="A regular expression that suite/category/id must match."
@@ -96,6 +103,7 @@ class PredictionsConfig(LaunchConfig):
                 "plan": _given(
                     text_only=self.text_only,
                     max_samples=self.max_samples,
+                    samples=self.samples,
                     categories=self.categories,
                     test_filter=self.test_filter,
                 ),
@@ -120,15 +128,56 @@ class JudgedConfig(LaunchConfig):
         description="Another judge than in the settings: judges what this judge has not scored, "
         "earlier verdicts stay.",
     )
+    prompt: str | None = Field(
+        default=None,
+        description="The file of another judge prompt: judges what was not scored with it, "
+        "earlier verdicts stay.",
+    )
+    rules: str | None = Field(
+        default=None,
+        description="off: the judge model judges; first: only where the rules are not certain; "
+        "only: the rules judge and no model is asked.",
+    )
+
+    @property
+    def says_how(self) -> bool:
+        """Whether it is to be judged in this very way, whoever has judged before."""
+        return any(one is not None for one in (self.judge, self.prompt, self.rules))
+
+    def apply(self, settings: Settings) -> Settings:
+        """The settings with what this launch says instead."""
+        # Who names a judge means that one alone.
+        judge = _given(
+            model=self.judge,
+            also=None if self.judge is None else (),
+            prompt=self.prompt,
+            rules=self.rules,
+            num_workers=self.num_workers,
+        )
+        return settings.overridden({"judge": judge, "budget": self.budget()})
+
+
+class ReliabilityConfig(dg.Config):
+    """How much is judged again in this launch; a field left empty keeps its value."""
+
+    answers: int | None = Field(
+        default=None, description="How many answers each judge judges again; 0 asks nobody."
+    )
+    repeats: int | None = Field(default=None, description="How often each of them is judged again.")
+    judge: str | None = Field(
+        default=None,
+        description="This judge only; otherwise every one that has judged the latest runs.",
+    )
 
     def apply(self, settings: Settings) -> Settings:
         """The settings with what this launch says instead."""
         return settings.overridden(
-            {
-                "judge": _given(model=self.judge, num_workers=self.num_workers),
-                "budget": self.budget(),
-            }
+            {"reliability": _given(answers=self.answers, repeats=self.repeats)}
         )
+
+    def launch(self, run: dg.DagsterRun) -> str:
+        """Under which run; one that is tried again goes on as the one that it was at first."""
+        return run.root_run_id or run.run_id
 
 
 def _given(**values: Any) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from eval_pipeline.runs import Mode
 from eval_pipeline.settings import Settings
 
 INPUTS = ("dataset", "model_catalog")
-STAGES = ("predictions", "judged", "metrics", "leaderboard")
+STAGES = ("predictions", "judged", "metrics", "comparisons", "leaderboard")
 RANGE_START, RANGE_END = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
 
 
@@ -26,8 +26,8 @@ def evaluate(settings: Settings, mode: Mode) -> list[str]:
     with chdir(settings.root), _instance(settings) as instance:
         if failures := _materialize(settings, instance, INPUTS, {}, {}):
             return failures
-        # Better to miss the judge before the models are asked and paid.
-        look_up(Journal(settings.journal), [settings.judge.model])
+        # Better to miss a judge before the models are asked and paid.
+        look_up(Journal(settings.journal), settings.judge.models)
         models = instance.get_dynamic_partitions(MODELS)
         # All partitions are one range, so one run asks all models, several at a time.
         tags = {RANGE_START: models[0], RANGE_END: models[-1]}

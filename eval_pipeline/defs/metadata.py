@@ -1,6 +1,7 @@
 """What an asset tells the UI: counts, tokens, cost, tables."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 import dagster as dg
 import duckdb
@@ -28,6 +29,22 @@ def markdown(lines: Sequence[Mapping[str, object]]) -> dg.MarkdownMetadataValue:
     cells = [[line.get(name, 0) for name in columns] for line in lines]
     text = tabulate(cells, list(columns), tablefmt="pipe", floatfmt=".3f")
     return dg.MetadataValue.md(text)
+
+
+def plots(
+    db: duckdb.DuckDBPyConnection, folder: Path, *names: str
+) -> dict[str, dg.MarkdownMetadataValue]:
+    """Plots of the results, shown in the UI; the same as files in the folder."""
+    # Loading matplotlib takes a moment that the other assets do without.
+    from eval_pipeline.plots.files import as_markdown, write_plots  # noqa: PLC0415
+    from eval_pipeline.plots.results import plot  # noqa: PLC0415
+
+    figures = plot(db, *names)
+    write_plots(folder, figures)
+    return {
+        f"plot_{name}": dg.MetadataValue.md(as_markdown(figure, name))
+        for name, figure in figures.items()
+    }
 
 
 def listed(texts: Iterable[str]) -> dg.MarkdownMetadataValue:

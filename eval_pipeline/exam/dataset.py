@@ -51,7 +51,7 @@ def load_questions(suite: Suite, settings: Settings) -> Iterator[ExamQuestion]:
     for source in sources:
         ids.begin(source)
         for row in read_rows(source):
-            fields, reasons = _read(row)
+            fields, reasons = _read(row, suite.cluster)
             ids.note(fields.get("id"), row.number, reasons)
             problems.add(source, row, reasons)
             if not problems.count:
@@ -65,7 +65,8 @@ def load_questions(suite: Suite, settings: Settings) -> Iterator[ExamQuestion]:
 def _sources(suite: Suite, settings: Settings) -> list[Source]:
     setting = f"suites.{suite.name}"
     if suite.path is not None:
-        return [Source(settings.path(suite.path), str(suite.path), f"{setting}.path")]
+        path = settings.path(suite.path)
+        return [Source(path, str(suite.path), f"{setting}.path", suite.cluster)]
     if suite.hub is None:
         raise DatasetError(f"{setting}: there must be either `path` or `hub`.")
     token = settings.key("HF_TOKEN")
@@ -75,10 +76,13 @@ def _sources(suite: Suite, settings: Settings) -> list[Source]:
         endpoint=settings.hub_endpoint,
         cache=settings.data / "hub",
     )
-    return [Source(path, f"{suite.hub.repository} {path.name}", f"{setting}.hub") for path in paths]
+    repository = suite.hub.repository
+    return [
+        Source(path, f"{repository} {path.name}", f"{setting}.hub", suite.cluster) for path in paths
+    ]
 
 
-def _read(row: Row | BadRow) -> tuple[dict[str, str | None], list[str]]:
+def _read(row: Row | BadRow, cluster: str | None) -> tuple[dict[str, str | None], list[str]]:
     fields: dict[str, str | None] = {}
     reasons: list[str] = []
     if isinstance(row, BadRow):
@@ -88,6 +92,11 @@ def _read(row: Row | BadRow) -> tuple[dict[str, str | None], list[str]]:
             fields[name] = _CHECKS[name](_text(row.values.get(name)))
         except ValueError as error:
             reasons.append(f"{name} {error}")
+    if cluster is not None:
+        try:
+            fields["cluster"] = _required(_text(row.values.get(cluster)))
+        except ValueError as error:
+            reasons.append(f"{cluster}, which the suite's `cluster` names, {error}")
     return fields, reasons
 
 

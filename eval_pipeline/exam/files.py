@@ -24,11 +24,12 @@ class DatasetError(Exception):
 
 
 class Source(NamedTuple):
-    """A file to read, as messages show it, and the setting that names it."""
+    """A file to read, as messages show it; the setting that names it; the column that groups."""
 
     path: Path
     shown: str
     setting: str
+    cluster: str | None = None
 
 
 class Row(NamedTuple):
@@ -160,9 +161,10 @@ def _parquet_rows(source: Source, connection: duckdb.DuckDBPyConnection) -> Rows
     everything = connection.read_parquet(pattern, file_row_number=True)
     present = [name for name in everything.columns if name != _ROW_NUMBER]
     _check_columns(source, present)
-    columns = [name for name in COLUMNS if name in present]
+    wanted = dict.fromkeys([*COLUMNS, *_grouping(source)])
+    columns = [name for name in wanted if name in present]
     # With one thread the rows come in their order; DuckDB holds one of the file's row groups.
-    rows = everything.project(", ".join([_ROW_NUMBER, *columns]))
+    rows = everything.project(", ".join([_ROW_NUMBER, *map(_identifier, columns)]))
     while some := rows.fetchmany(_PARQUET_SLICE):
         for index, *cells in some:
             yield Row(index + 1, dict(zip(columns, cells, strict=True)))
@@ -172,8 +174,22 @@ def _check_columns(source: Source, present: list[str]) -> None:
     missing = [name for name in REQUIRED if name not in present]
     if missing and present:
         raise DatasetError(f"{source.shown}: the file lacks the column(s) {', '.join(missing)}.")
-    if twice := [name for name in COLUMNS if present.count(name) > 1]:
+    if source.cluster and source.cluster not in present:
+        raise DatasetError(
+            f"{source.shown}: the file lacks the column {source.cluster}, which the suite's "
+            "`cluster` names."
+        )
+    if twice := [name for name in (*COLUMNS, *_grouping(source)) if present.count(name) > 1]:
         raise DatasetError(f"{source.shown}: the column {twice[0]} is there more than once.")
+
+
+def _grouping(source: Source) -> tuple[str, ...]:
+    return () if source.cluster is None else (source.cluster,)
+
+
+def _identifier(name: str) -> str:
+    doubled = name.replace('"', '""')
+    return f'"{doubled}"'
 
 
 _READERS: Mapping[str, Callable[[Source], Rows]] = {

@@ -23,14 +23,16 @@ from eval_pipeline.records import (
     BenchmarkVersion,
     ExamQuestion,
     Judgement,
+    Label,
     Prediction,
     Record,
+    Repeat,
     Run,
     Sighting,
     now,
 )
 
-FORMAT = 2
+FORMAT = 3
 """Raised when an older version of this code could not read what is written."""
 
 log = logging.getLogger(__name__)
@@ -51,8 +53,19 @@ SIGHTINGS = Stream("sightings", Sighting)
 RUNS = Stream("runs", Run)
 PREDICTIONS = Stream("predictions", Prediction)
 JUDGED = Stream("judged", Judgement)
+REJUDGED = Stream("rejudged", Repeat)
+LABELS = Stream("labels", Label)
 # In the order in which the warehouse loads them: verdicts stand on predictions.
-STREAMS: tuple[Stream[Any], ...] = (VERSIONS, ITEMS, SIGHTINGS, RUNS, PREDICTIONS, JUDGED)
+STREAMS: tuple[Stream[Any], ...] = (
+    VERSIONS,
+    ITEMS,
+    SIGHTINGS,
+    RUNS,
+    PREDICTIONS,
+    JUDGED,
+    REJUDGED,
+    LABELS,
+)
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,8 @@ class ChatRequest:
     max_tokens: int | None = None
     stream: bool = True
     json_schema: dict[str, JsonValue] | None = None
+    # A function of that schema which the model has to call: its arguments are then the reply.
+    tool: dict[str, JsonValue] | None = None
     extra: Mapping[str, JsonValue] = field(default_factory=dict)
 
     def fields(self) -> dict[str, JsonValue]:
@@ -30,6 +32,8 @@ class ChatRequest:
             "max_tokens": self.max_tokens,
             "stream": self.stream,
             "json_schema": self.json_schema,
+            # Named only where there is one, so that earlier requests are still the same.
+            **({} if self.tool is None else {"tool": self.tool}),
             "extra": dict(self.extra),
         }
 
@@ -69,8 +73,15 @@ class ChatReply(NamedTuple):
         if self.finish_reason in _FILTERED:
             return Outcome.CONTENT_FILTER
         if self.finish_reason in _CUT_SHORT:
-            return Outcome.TRUNCATED
+            return self._truncation()
         return Outcome.OK if self.text.strip() else Outcome.EMPTY
+
+    def _truncation(self) -> Outcome:
+        """Thinking that took all the tokens there were is told apart from an answer cut short."""
+        thought = self.reasoning or self.usage.reasoning_tokens
+        if thought and not self.text.strip():
+            return Outcome.TRUNCATED_THINKING
+        return Outcome.TRUNCATED
 
 
 class ProviderError(Exception):

@@ -9,9 +9,11 @@ from typing import NamedTuple
 
 from eval_pipeline.money import Account, BudgetReached, Forecast, priced
 from eval_pipeline.providers.chat import Asked, ChatProvider, ChatReply, ChatRequest, ProviderError
+from eval_pipeline.providers.gateways import Gateways
 from eval_pipeline.providers.limits import RetryPolicy
 from eval_pipeline.providers.pace import Halted, Pace
-from eval_pipeline.records import NOTHING_USED, Outcome, Usage
+from eval_pipeline.records import NOTHING_USED, Model, Outcome, Usage
+from eval_pipeline.settings import Settings
 from eval_pipeline.stages.workers import Shift
 
 
@@ -113,6 +115,21 @@ class Asking:
         except Halted:
             return False
         return True
+
+
+def how_to_ask(model: Model, settings: Settings, gateways: Gateways, most: int) -> Asking:
+    """Through whom a model is asked, how patiently, how fast and at what price."""
+    requests = settings.requests
+    policy = RetryPolicy(
+        attempts=requests.attempts,
+        attempts_when_limited=requests.attempts_when_limited,
+        first_wait_s=requests.first_wait_s,
+        longest_wait_s=requests.longest_wait_s,
+        total_s=requests.total_s,
+    )
+    return Asking(
+        gateways.provider(model), policy, gateways.pace(model, most), Forecast(model.prices)
+    )
 
 
 class _Turn(NamedTuple):

@@ -1,44 +1,51 @@
-"""Judging every prediction that has no verdict yet."""
+"""Judging every prediction that has no verdict yet, by one judge or by several."""
 
 import asyncio
 import logging
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
-from statistics import fmean
+from typing import NamedTuple
 
-from eval_pipeline.benchmark import judge_prompt_of, past_items
-from eval_pipeline.exam.judge import SCHEMA, JudgedAnswer, judge_answer, judge_request, own_failing
-from eval_pipeline.history import JUDGEMENT_BRIEFS, PAST_RUNS, PREDICTION_BRIEFS, LastWords
-from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, GoneError, Journal
-from eval_pipeline.money import Ledger
-from eval_pipeline.providers.chat import ChatRequest
-from eval_pipeline.providers.gateways import Gateways
-from eval_pipeline.records import (
-    Item,
-    ItemKey,
-    Judgement,
-    Model,
-    Outcome,
-    Prediction,
-    Run,
-    fingerprint,
-    now,
+from eval_pipeline.benchmark import past_items
+from eval_pipeline.environment import SettingsError
+from eval_pipeline.history import PAST_RUNS, PREDICTION_BRIEFS, JudgementBrief, LastWords
+from eval_pipeline.journal import (
+    JUDGED,
+    PREDICTIONS,
+    RUNS,
+    GoneError,
+    Journal,
+    JournalError,
+    Stream,
 )
+from eval_pipeline.money import Ledger, unpriced
+from eval_pipeline.providers.gateways import Gateways
+from eval_pipeline.records import Item, ItemKey, Model, Outcome, Prediction, Run
 from eval_pipeline.runs import Mode, RunError
 from eval_pipeline.settings import Settings
-from eval_pipeline.stages.asking import Asking
-from eval_pipeline.stages.predict import Launch, how_to_ask, unpriced
+from eval_pipeline.stages.grading import Grader, graders_of
+from eval_pipeline.stages.predict import Launch
 from eval_pipeline.stages.workers import Shift, Tally, compact, stopped_by_trouble
 
 log = logging.getLogger(__name__)
 ANSWERS_TO_ESTIMATE_BY = 50
 
 
+class _VerdictBrief(JudgementBrief):
+    """Of a judgement, also what tells whether it is to be given again."""
+
+    launch: str | None = None
+
+
+_VERDICT_BRIEFS = Stream(JUDGED.name, _VerdictBrief)
+
+
 async def judge(
     models: Sequence[str],
-    judge_model: Model,
+    judges: Model | Sequence[Model],
     launch: Launch,
     *,
     settings: Settings,
@@ -46,28 +53,29 @@ async def judge(
     this_judge: bool = False,
     board: list[Tally] | None = None,
 ) -> list[Tally]:
-    """Judges what is pending for these models; with `this_judge` also what others have judged."""
-    prompt = judge_prompt_of(settings)
+    """Judges what is pending for these models; with `this_judge` also what others have judged.
+
+    Of several judges each one judges everything. Where the settings let the rules judge alone,
+    no judge is asked. There is one tally per model and judge.
+    """
     _check_run(journal, models, launch.continue_run)
     async with Gateways(settings) as gateways:
-        # All models' answers go to one judge, so they share its pace.
-        asking = how_to_ask(judge_model, settings, gateways, settings.judge.num_workers)
-        grader = _Grader(judge_model, asking, prompt, settings.judge.max_tokens)
+        chosen = [judges] if isinstance(judges, Model) else judges
+        graders = graders_of(chosen, settings, gateways, _origin(launch))
         ledger = Ledger(settings.budget, journal)
-        stage = _Judge(grader, launch, settings, journal, ledger, this_judge)
-
-        async def one(tally: Tally) -> None:
-            with stopped_by_trouble(tally):
-                async with journal.claim(JUDGED, tally.model):
-                    await stage.run(tally)
-
-        tallies = [Tally(model, "judged") for model in models]
+        stage = _Judge(graders, launch, settings, journal, ledger, this_judge or len(graders) > 1)
+        tallies = {model: stage.tallies(model) for model in models}
         if board is not None:
-            board.extend(tallies)
+            board.extend(tally for row in tallies.values() for tally in row)
         async with asyncio.TaskGroup() as group:
-            for tally in tallies:
-                group.create_task(one(tally))
-        return tallies
+            for model, row in tallies.items():
+                group.create_task(stage.run(model, row))
+        return [tally for row in tallies.values() for tally in row]
+
+
+def _origin(launch: Launch) -> str:
+    """A launch that is tried again goes on as the one that it was at first."""
+    return launch.retry_of or launch.run_id
 
 
 def _check_run(journal: Journal, models: Sequence[str], run_id: str | None) -> None:
@@ -76,74 +84,17 @@ def _check_run(journal: Journal, models: Sequence[str], run_id: str | None) -> N
         raise RunError(f"There is no run {run_id} to judge; the table `runs` lists them.")
 
 
-@dataclass(frozen=True)
-class _Grader:
-    """Turns a prediction into a judgement by asking one judge."""
+class _Job(NamedTuple):
+    """What one judge has to do in one run."""
 
-    model: Model
-    asking: Asking
-    prompt: str
-    max_tokens: int | None
-
-    @property
-    def version(self) -> str:
-        return fingerprint(self.prompt, SCHEMA, self.max_tokens)
-
-    async def grade(self, prediction: Prediction, item: Item, shift: Shift) -> Judgement:
-        if reason := own_failing(prediction):
-            return self._judgement(prediction, outcome=Outcome.OK, score=0.0, reason=reason)
-        ask = partial(self.asking.ask, shift=shift)
-        judged = await judge_answer(ask, self._request(prediction, item))
-        return self._judgement(prediction, **self._result(judged))
-
-    def guess_usd(self, few: Sequence[Prediction], items: Mapping[ItemKey, Item]) -> float:
-        """What a verdict will cost, judged by the length of a few answers."""
-        requests = [self._request(one, items[one.key]) for one in few]
-        return fmean(self.asking.forecast.guess(request).cost_usd for request in requests)
-
-    def _request(self, prediction: Prediction, item: Item) -> ChatRequest:
-        answer = prediction.answer or ""
-        return judge_request(item, answer, self.model, self.prompt, self.max_tokens)
-
-    def _result(self, judged: JudgedAnswer) -> dict[str, object]:
-        verdict, reply = judged.verdict, judged.reply
-        result: dict[str, object] = {
-            "outcome": judged.outcome,
-            "score": None,
-            "reason": judged.error,
-            "attempts": judged.attempts,
-            "usage": judged.usage,
-        }
-        if reply is not None:
-            result |= {"raw_reply": reply.text, "latency_s": reply.latency_s}
-        if verdict is not None:
-            stated = verdict.confidence
-            result |= {
-                "score": float(verdict.correct),
-                "reason": verdict.reasoning,
-                "extracted_answer": verdict.extracted_answer,
-                "confidence": None if stated is None else stated / 100,
-            }
-        return result
-
-    def _judgement(self, prediction: Prediction, **result: object) -> Judgement:
-        about = prediction.model_dump(
-            include={"prediction_id", "run_id", "model", "suite", "item_id", "sample"}
-        )
-        return Judgement.model_validate(
-            {
-                **about,
-                "judge": self.model.id,
-                "judge_version": self.version,
-                "finished_at": now(),
-                **result,
-            }
-        )
+    grader: Grader
+    pending: Set[str]
+    tally: Tally
 
 
 @dataclass(frozen=True)
 class _Judge:
-    grader: _Grader
+    graders: Sequence[Grader]
     launch: Launch
     settings: Settings
     journal: Journal
@@ -151,46 +102,73 @@ class _Judge:
     this_judge: bool
     items: dict[str, Mapping[ItemKey, Item]] = field(default_factory=dict)
 
-    async def run(self, tally: Tally) -> None:
-        with stopped_by_trouble(tally):
-            for run in self._runs(tally.model):
-                pending = await asyncio.to_thread(self._pending, run)
-                if pending and not tally.failed:  # a spent budget is that of one run
-                    tally.planned += len(pending)
-                    self._announce(run, pending, tally)
-                    await self._judge_run(run, pending, tally)
-        if tally.planned or tally.stopped:
-            log.info(tally.line())
+    def tallies(self, model: str) -> list[Tally]:
+        """One per judge, which is named where there are several."""
+        if len(self.graders) == 1:
+            return [Tally(model, "judged")]
+        return [Tally(f"{model} by {grader.judge}", "judged") for grader in self.graders]
 
-    async def _judge_run(self, run: Run, pending: Set[str], tally: Tally) -> None:
-        items = self._items(run)
-        shift = Shift(
-            tally,
-            self.ledger.account(run.run_id, run.model),
-            num_workers=self.settings.judge.num_workers,
-            stop_after_failures=self.settings.requests.stop_after_failures,
-        )
-        async with self.journal.writer(JUDGED, run.model, run.run_id) as writer:
+    async def run(self, model: str, tallies: Sequence[Tally]) -> None:
+        try:
+            async with self.journal.claim(JUDGED, model):
+                for run in self._runs(model):
+                    jobs = await asyncio.to_thread(self._jobs, run, tallies)
+                    await self._judge_run(run, jobs)
+        except (SettingsError, RunError, JournalError) as error:
+            for tally in tallies:
+                tally.stop(str(error), failed=True)
+        for tally in tallies:
+            if tally.planned or tally.stopped:
+                log.info(tally.line())
 
-            async def do(one: Prediction) -> None:
-                await shift.land(await self.grader.grade(one, items[one.key], shift), writer)
-
-            await shift.work_through(self._predictions(run, pending), do)
+    async def _judge_run(self, run: Run, jobs: Sequence[_Job]) -> None:
+        """All judges at once; one that has to stop does not stop the others."""
+        if not jobs:
+            return
+        async with asyncio.TaskGroup() as group:
+            for job in jobs:
+                group.create_task(self._do(run, job))
+        # Only now, for it must not take away a file that another judge still writes to.
         await compact(self.journal, JUDGED, run.model, run.run_id)
 
-    def _announce(self, run: Run, pending: Set[str], tally: Tally) -> None:
-        usual = self.ledger.usual_usd(JUDGED, run.model)
-        if usual is None and self.grader.model.prices.known:
-            few = list(islice(self._predictions(run, pending), ANSWERS_TO_ESTIMATE_BY))
-            usual = self.grader.guess_usd(few, self._items(run))
-        if usual is not None:
-            tally.estimated_usd = (tally.estimated_usd or 0.0) + usual * len(pending)
-        answers = f"{len(pending)} answers of run {run.run_id[:8]} to judge"
-        log.info("%s: %s, %s", run.model, answers, tally.estimate)
-        warning = unpriced(self.grader.model, self.settings.budget)
+    async def _do(self, run: Run, job: _Job) -> None:
+        with stopped_by_trouble(job.tally):
+            job.tally.planned += len(job.pending)
+            self._announce(run, job)
+            items = self._items(run)
+            shift = Shift(
+                job.tally,
+                self.ledger.account(run.run_id, run.model),
+                num_workers=self.settings.judge.num_workers,
+                stop_after_failures=self.settings.requests.stop_after_failures,
+            )
+            async with self.journal.writer(JUDGED, run.model, run.run_id) as writer:
+
+                async def do(one: Prediction) -> None:
+                    await shift.land(await job.grader.grade(one, items[one.key], shift), writer)
+
+                await shift.work_through(self._predictions(run, job.pending), do)
+
+    def _announce(self, run: Run, job: _Job) -> None:
+        each, tally = self._expected_usd(run, job), job.tally
+        if each is not None:
+            tally.estimated_usd = (tally.estimated_usd or 0.0) + each * len(job.pending)
+        answers = f"{len(job.pending)} answers of run {run.run_id[:8]} to judge"
+        log.info("%s: %s, %s", tally.model, answers, tally.estimate)
+        asked = job.grader.model
+        warning = asked and unpriced(asked.model, self.settings.budget)
         if warning and warning not in tally.warnings:
             log.warning(warning)
             tally.warnings.append(warning)
+
+    def _expected_usd(self, run: Run, job: _Job) -> float | None:
+        """By what verdicts have cost before, unless those may have been another judge's."""
+        if len(self.graders) == 1 and not job.grader.rules:
+            usual = self.ledger.usual_usd(JUDGED, run.model)
+            if usual is not None:
+                return usual
+        few = list(islice(self._predictions(run, job.pending), ANSWERS_TO_ESTIMATE_BY))
+        return job.grader.guess_usd(few, self._items(run))
 
     def _runs(self, model: str) -> Iterator[Run]:
         wanted = self.launch.continue_run
@@ -211,29 +189,52 @@ class _Judge:
                 continue
             return
 
-    def _pending(self, run: Run) -> Set[str]:
-        """Ids of what to judge now: without a score, or without any verdict, or all."""
+    def _jobs(self, run: Run, tallies: Sequence[Tally]) -> list[_Job]:
+        """What is left to judge, for every judge that has not had to stop."""
+        results = self._results(run)
+        settled = self._settled(run, results)
+        pairs = zip(self.graders, tallies, strict=True)
+        jobs = [_Job(one, results - settled[one.judge, one.version], tally) for one, tally in pairs]
+        # A spent budget is that of one run: it does not fail the tally.
+        return [job for job in jobs if job.pending and not job.tally.failed]
+
+    def _results(self, run: Run) -> Set[str]:
+        """Ids of the predictions that say something about the model, and are the last to do so."""
         briefs = partial(self.journal.read, PREDICTION_BRIEFS, run.model, run.run_id)
-        words = LastWords(run.plan, briefs())
-        results = {
+        words = LastWords(run.plan, briefs(), run.samples)
+        return {
             brief.prediction_id
             for number, brief in enumerate(briefs())
-            if brief.outcome.is_result and words.is_last(number, brief.key)
+            if brief.outcome.is_result and words.is_last(number, brief.key, brief.sample)
         }
-        return results - self._settled(run, results)
 
-    def _settled(self, run: Run, results: Set[str]) -> Set[str]:
-        """A run has one judge: what several did in part, the present one does as a whole."""
-        if self.launch.mode is Mode.FRESH:
-            return set()
-        by_judge: dict[tuple[str, str], set[str]] = {}
-        for judgement in self.journal.read(JUDGEMENT_BRIEFS, run.model, run.run_id):
-            if judgement.score is not None or self.launch.mode is Mode.RESUME:
-                by = (judgement.judge, judgement.judge_version)
-                by_judge.setdefault(by, set()).add(judgement.prediction_id)
-        if not self.this_judge and any(done >= results for done in by_judge.values()):
-            return results
-        return by_judge.get((self.grader.model.id, self.grader.version), set())
+    def _settled(self, run: Run, results: Set[str]) -> Mapping[tuple[str, str], Set[str]]:
+        """What each judge need not judge now; one judge's whole work settles a run for any other.
+
+        Not by parts: what several did in part, the present one does as a whole.
+        """
+        settled: dict[tuple[str, str], set[str]] = defaultdict(set)
+        scored: dict[tuple[str, str], set[str]] = defaultdict(set)
+        resuming = self.launch.mode is Mode.RESUME
+        for verdict in self.journal.read(_VERDICT_BRIEFS, run.model, run.run_id):
+            if not self._stands(verdict):
+                continue
+            by = (verdict.judge, verdict.judge_version)
+            settled[by].add(verdict.prediction_id)
+            if verdict.score is not None or resuming:
+                scored[by].add(verdict.prediction_id)
+        by_any = not self.this_judge and self.launch.mode is not Mode.FRESH
+        if by_any and any(done >= results for done in scored.values()):
+            return defaultdict(lambda: set(results))
+        return settled
+
+    def _stands(self, verdict: _VerdictBrief) -> bool:
+        """Whether it need not be given again in this mode."""
+        if self.launch.mode is Mode.RESUME:
+            return True
+        if self.launch.mode is Mode.FRESH and verdict.launch != _origin(self.launch):
+            return False
+        return verdict.score is not None or verdict.outcome is Outcome.UNDECIDED
 
     def _items(self, run: Run) -> Mapping[ItemKey, Item]:
         if run.benchmark_version not in self.items:

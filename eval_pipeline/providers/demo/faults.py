@@ -66,6 +66,8 @@ class Faults(Record):
     status: dict[str, ErrorStatus] = Field(default_factory=dict)
     echo_key: bool = False
     cost_usd: float | None = Field(default=None, ge=0)
+    refuses: tuple[Literal["json_schema", "tool"], ...] = ()
+    flickering: Share = 0
 
     @model_validator(mode="after")
     def _shares_fit(self) -> Self:
@@ -83,6 +85,17 @@ class Faults(Record):
         if fault is None or self._is_used_up(model, content_hash, attempt):
             return None
         return fault
+
+    def refused(self, model: str, wanted: str) -> bool:
+        """Whether the server does not take requests for that format of a reply."""
+        return wanted in self.refuses and self._concerns(model)
+
+    def flickers(self, model: str, content_hash: str, attempt: int) -> bool:
+        """Whether a judge says the contrary of what it finds, this time."""
+        if not self.flickering or not self._concerns(model):
+            return False
+        luck = draw("flicker", str(self.seed), model, content_hash, str(attempt))
+        return luck < self.flickering
 
     def is_too_many(self, model: str, at_once: int) -> bool:
         """Whether so many requests at once are more than the server takes."""

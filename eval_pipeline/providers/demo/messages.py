@@ -15,6 +15,7 @@ from eval_pipeline.providers.demo.wire import (
     Reply,
     Shape,
     Spoken,
+    forced,
     named_event,
 )
 
@@ -94,6 +95,7 @@ class MessagesBody(Shape):
     system: str | tuple[_Words, ...] | None = None
     stream: bool = False
     temperature: float | None = None
+    seed: int | None = None
     tool_choice: _ToolChoice | None = None
 
     @cached_property
@@ -107,18 +109,20 @@ class MessagesBody(Shape):
             messages=(*told, *(said.message for said in self.messages)),
             stream=self.stream,
             temperature=self.temperature,
+            seed=self.seed,
             max_tokens=self.max_tokens,
+            tool_choice=forced(choice.name)
+            if (choice := self.tool_choice) and choice.name
+            else None,
         )
 
     def reply(self, spoken: Spoken) -> Reply:
-        return MessagesReply(self.chat, spoken, self.tool_choice.name if self.tool_choice else None)
+        return MessagesReply(self.chat, spoken)
 
 
 @dataclass(frozen=True)
 class MessagesReply(Reply):
     """A reply as the messages API has it; if a tool has to be used, JSON becomes its input."""
-
-    tool: str | None
 
     def written(self) -> bytes:
         return json.dumps(self._message([self._block(whole=True)], self._reason)).encode()
@@ -171,7 +175,12 @@ class MessagesReply(Reply):
         if self._tool_input is None:
             return {"type": "text", "text": self.text if whole else ""}
         given = self._tool_input if whole else {}
-        return {"type": "tool_use", "id": f"toolu_{self.id}", "name": self.tool, "input": given}
+        return {
+            "type": "tool_use",
+            "id": f"toolu_{self.id}",
+            "name": self.body.tool,
+            "input": given,
+        }
 
     def _delta(self, words: str) -> JsonValue:
         if self._tool_input is None:
@@ -181,7 +190,7 @@ class MessagesReply(Reply):
     @cached_property
     def _tool_input(self) -> dict[str, JsonValue] | None:
         """What the tool is given; text that is no JSON, or a part of it, is said in words."""
-        if self.tool is None:
+        if self.body.tool is None:
             return None
         try:
             given = json.loads(self.text)

@@ -123,8 +123,13 @@ def chance(mind: Mind, question: str) -> float:
     return float((1 - difficulty) ** (1 / mind.skill - 1))
 
 
-def is_right(mind: Mind, question: str) -> bool:
-    return draw("luck", mind.id, question) < chance(mind, question)
+def is_right(mind: Mind, question: str, seed: int | None = None) -> bool:
+    return _luck("luck", mind, question, seed) < chance(mind, question)
+
+
+def _luck(what: str, mind: Mind, question: str, seed: int | None) -> float:
+    """The same each time, unless a request has a seed: then it is that seed's."""
+    return draw(what, mind.id, question, *([] if seed is None else [str(seed)]))
 
 
 def confidence(mind: Mind, question: str) -> int:
@@ -133,15 +138,20 @@ def confidence(mind: Mind, question: str) -> int:
     return round(100 * (true + mind.overconfidence * (_CEILING - true)))
 
 
-def answer(mind: Mind, item: Item | None, others: Sequence[str] = ()) -> str:
-    """The mind's reply; `others` are answers to other items, to be wrong with."""
+def answer(
+    mind: Mind, item: Item | None, others: Sequence[str] = (), seed: int | None = None
+) -> str:
+    """The mind's reply; `others` are answers to other items, to be wrong with.
+
+    What it is sure about it says with any `seed`; what it is not, is now right, now wrong.
+    """
     if item is None:
         return _reply(
             "this question is not among the items that the simulation knows", "unknown", 5
         )
     question = item.question.strip()
-    right = is_right(mind, question)
-    text = _written(mind, item) if right else _mistake(mind, item, others)
+    right = is_right(mind, question, seed)
+    text = _written(mind, item, seed) if right else _mistake(mind, item, others, seed)
     return _reply(
         f"{mind.id} did not think about this question. Its answer was drawn by a fixed rule, "
         "so that the pipeline can be tried without a real model",
@@ -154,17 +164,17 @@ def _reply(explanation: str, text: str, percent: int) -> str:
     return f"Explanation: {REPLY_MARK} {explanation}.\nAnswer: {text}\nConfidence: {percent}%"
 
 
-def _written(mind: Mind, item: Item) -> str:
+def _written(mind: Mind, item: Item, seed: int | None) -> str:
     """The reference on one line, now and then in another harmless way of writing it."""
     reference = " ".join(item.answer.split())
     if item.answer_type == "multipleChoice":
         return reference
     ways = (reference, reference, reference + ".", f" {reference.replace(' ', '  ')} ")
-    return ways[int(draw("writing", mind.id, item.question) * len(ways))]
+    return ways[int(_luck("writing", mind, item.question, seed) * len(ways))]
 
 
-def _mistake(mind: Mind, item: Item, others: Sequence[str]) -> str:
-    luck = draw("mistake", mind.id, item.question)
+def _mistake(mind: Mind, item: Item, others: Sequence[str], seed: int | None) -> str:
+    luck = _luck("mistake", mind, item.question, seed)
     if item.answer_type == "multipleChoice":
         return _other_letter(item, luck)
     reference = " ".join(item.answer.split())
@@ -224,6 +234,16 @@ def judge_reply(prompt_text: str) -> str:
     if verdict is None:
         return f"{JUDGE_MARK} I can not judge this, it lacks a reference or a response in tags."
     return json.dumps(verdict, ensure_ascii=False)
+
+
+def contrary(reply: str) -> str:
+    """The verdict turned round; what is no verdict stays as it is."""
+    if not reply.startswith("{"):
+        return reply
+    verdict = json.loads(reply)
+    said = f"{JUDGE_MARK} the contrary of what it finds, as it was told to flicker."
+    turned = {**verdict, "reasoning": said, "correct": not verdict["correct"]}
+    return json.dumps(turned, ensure_ascii=False)
 
 
 def _stated_confidence(response: str) -> int | None:

@@ -14,6 +14,7 @@ from eval_pipeline.providers.demo.wire import (
     Reply,
     Shape,
     Spoken,
+    forced,
     named_event,
 )
 
@@ -47,6 +48,14 @@ class _Item(Shape):
         return Message(role=self.role, content=tuple(part.part for part in self.content))
 
 
+class _ToolChoice(Shape):
+    name: str
+
+
+class _Text(Shape):
+    format: dict[str, JsonValue] | None = None
+
+
 class ResponsesBody(Shape):
     """The part of a request that makes a difference here."""
 
@@ -55,7 +64,10 @@ class ResponsesBody(Shape):
     instructions: str | None = None
     stream: bool = False
     temperature: float | None = None
+    seed: int | None = None
     max_output_tokens: int | None = Field(default=None, ge=1)
+    text: _Text = _Text()
+    tool_choice: _ToolChoice | str | None = None
 
     @cached_property
     def chat(self) -> ChatBody:
@@ -68,7 +80,12 @@ class ResponsesBody(Shape):
             messages=(*told, *(item.message for item in items)),
             stream=self.stream,
             temperature=self.temperature,
+            seed=self.seed,
             max_tokens=self.max_output_tokens,
+            response_format=self.text.format,
+            tool_choice=forced(tool.name)
+            if isinstance(tool := self.tool_choice, _ToolChoice)
+            else None,
         )
 
     def reply(self, spoken: Spoken) -> Reply:
@@ -87,14 +104,15 @@ class ResponsesReply(Reply):
         return [
             named_event({"type": "response.created", "response": self._response(done=False)}),
             *(
-                named_event({"type": "response.output_text.delta", **place, "delta": words})
+                named_event({"type": f"response.{self._kind}.delta", **place, "delta": words})
                 for words in self.words
             ),
         ]
 
     def end_events(self) -> list[bytes]:
         response = self._response(done=True)
-        said: dict[str, JsonValue] = {"type": "response.output_text.done", "text": self.text}
+        name = "text" if self.body.tool is None else "arguments"
+        said: dict[str, JsonValue] = {"type": f"response.{self._kind}.done", name: self.text}
         last: dict[str, JsonValue] = {"type": f"response.{self._status}", "response": response}
         return [named_event(said), named_event(last)]
 
@@ -108,8 +126,20 @@ class ResponsesReply(Reply):
             "status": self._status if done else "in_progress",
             "error": None,
             "incomplete_details": reason if done else None,
-            "output": [self._message()] if done else [],
+            "output": [self._said()] if done else [],
             "usage": self._usage() if done else None,
+        }
+
+    def _said(self) -> JsonValue:
+        if self.body.tool is None:
+            return self._message()
+        return {
+            "type": "function_call",
+            "id": self._item_id,
+            "call_id": f"call_{self.id}",
+            "name": self.body.tool,
+            "arguments": self.text,
+            "status": self._status,
         }
 
     def _message(self) -> JsonValue:
@@ -135,6 +165,10 @@ class ResponsesReply(Reply):
     @property
     def _status(self) -> str:
         return "incomplete" if self.is_truncated else "completed"
+
+    @property
+    def _kind(self) -> str:
+        return "output_text" if self.body.tool is None else "function_call_arguments"
 
     @property
     def _item_id(self) -> str:

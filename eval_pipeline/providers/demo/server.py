@@ -206,6 +206,8 @@ class DemoGateway:
             return hang
         if fault is FaultKind.RESET:
             return reset
+        if self._faults.refused(body.model, body.wanted):
+            raise _Refused(400, f"This server does not take '{body.wanted}'.", param=body.wanted)
         text = self._text(_checked(body, mind), body, item, scope)
         cost = self._faults.cost_usd
         spoken = Spoken(next(self._numbers), int(time.time()), text, fault, cost)
@@ -241,8 +243,13 @@ class DemoGateway:
         return fault.kind if fault else None
 
     def _text(self, mind: minds.Mind, body: ChatBody, item: Item | None, scope: Scope) -> str:
-        others = self._questions.answers
-        text = minds.judge_reply(body.asked) if mind.judges else minds.answer(mind, item, others)
+        if mind.judges:
+            text = minds.judge_reply(body.asked)
+            asked_before = self._attempts[body.content_hash] - 1
+            if self._faults.flickers(body.model, body.content_hash, asked_before):
+                text = minds.contrary(text)
+        else:
+            text = minds.answer(mind, item, self._questions.answers, body.seed)
         if not self._faults.echo_key:
             return text
         for mark in (minds.REPLY_MARK, minds.JUDGE_MARK):

@@ -93,6 +93,10 @@ class Asked(Protocol):
         ...
 
 
+class _Format(Shape):
+    type: str
+
+
 class ChatBody(Shape):
     """The part of a chat request that makes a difference here."""
 
@@ -103,6 +107,24 @@ class ChatBody(Shape):
     temperature: float | None = None
     max_tokens: int | None = Field(default=None, ge=1)
     max_completion_tokens: int | None = Field(default=None, ge=1)
+    response_format: _Format | None = None
+    tool_choice: JsonValue = None
+    seed: int | None = None
+
+    @property
+    def tool(self) -> str | None:
+        """The function that has to be called."""
+        match self.tool_choice:
+            case {"function": {"name": str(name)}}:
+                return name
+        return None
+
+    @property
+    def wanted(self) -> str:
+        """What holds the reply to a form, in the words of the pipeline."""
+        if self.tool is not None:
+            return "tool"
+        return "text" if self.response_format is None else self.response_format.type
 
     @property
     def chat(self) -> Self:
@@ -125,7 +147,8 @@ class ChatBody(Shape):
 
     @cached_property
     def content_hash(self) -> str:
-        content = self.model_dump_json(include={"model", "messages"})
+        parts = {"model", "messages"} if self.seed is None else {"model", "messages", "seed"}
+        content = self.model_dump_json(include=parts)
         return hashlib.sha256(content.encode()).hexdigest()[:16]
 
     def unsupported(self, mind: Mind) -> str | None:
@@ -205,6 +228,11 @@ class Reply(ABC):
         return self.spoken.fault is fault
 
 
+def forced(tool: str) -> JsonValue:
+    """The choice of a function that has to be called, as chat completions write it."""
+    return {"type": "function", "function": {"name": tool}}
+
+
 def named_event(data: Mapping[str, JsonValue]) -> bytes:
     """An event that has its type as a name, too."""
     return f"event: {data['type']}\ndata: {json.dumps(data)}\n\n".encode()
@@ -215,11 +243,15 @@ class ChatReply(Reply):
 
     def written(self) -> bytes:
         message: JsonValue = {"role": "assistant", "content": self.text}
+        if self.body.tool is not None:
+            message = {"role": "assistant", "content": None, "tool_calls": [self._call(self.text)]}
         choice: JsonValue = {"index": 0, "message": message, "finish_reason": self._reason}
         about = f'{self._head}, "object": "chat.completion", '
         return (about + json.dumps({"choices": [choice], "usage": self._usage()})[1:]).encode()
 
     def said_events(self) -> list[bytes]:
+        if self.body.tool is not None:
+            return [self._call_event(words) for words in ["", *self.words]]
         # Joined as text: writing the same parts as JSON for every event was most of the cost.
         start = f'data: {self._chunk}"choices": [{{"index": 0, "delta": {{"content": '
         end = '}, "finish_reason": null}]}\n\n'
@@ -234,6 +266,15 @@ class ChatReply(Reply):
             usage = json.dumps(self._usage())
             events.append(f'data: {self._chunk}"choices": [], "usage": {usage}}}\n\n'.encode())
         return [*events, b"data: [DONE]\n\n"]
+
+    def _call(self, arguments: str) -> JsonValue:
+        function: JsonValue = {"name": self.body.tool, "arguments": arguments}
+        return {"index": 0, "id": f"call_{self.id}", "type": "function", "function": function}
+
+    def _call_event(self, arguments: str) -> bytes:
+        delta = json.dumps({"tool_calls": [self._call(arguments)]})
+        choice = f'{{"index": 0, "delta": {delta}, "finish_reason": null}}'
+        return f'data: {self._chunk}"choices": [{choice}]}}\n\n'.encode()
 
     def _usage(self) -> JsonValue:
         prompt, completion = self.body.prompt_tokens, tokens(self.text)

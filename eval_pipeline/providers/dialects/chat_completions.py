@@ -36,6 +36,8 @@ class ChatCompletions:
             body["max_tokens"] = request.max_tokens
         if request.json_schema is not None:
             body["response_format"] = {"type": "json_schema", "json_schema": request.json_schema}
+        if request.tool is not None:
+            body |= _tool(request.tool)
         if request.stream:
             body |= {"stream": True, "stream_options": {"include_usage": True}}
         return merged(body, request.extra) if request.extra else body
@@ -97,6 +99,14 @@ class _ChatCollected(Collected):
             self.hear(self.text, _text(content))
         if refusal := message.get("refusal"):
             self.hear(self.refusal, _text(refusal))
+        if calls := message.get("tool_calls"):
+            self._add_calls(calls)
+
+    def _add_calls(self, calls: object) -> None:
+        for call in calls if isinstance(calls, list) else ():
+            function = call.get("function") if isinstance(call, dict) else None
+            if isinstance(function, dict):
+                self.call(function.get("arguments"))
 
     def _end(self, reason: object) -> None:
         if not isinstance(reason, str):
@@ -104,6 +114,13 @@ class _ChatCollected(Collected):
         if reason in _FAILED:
             raise broken_off(reason)
         self.finish_reason = reason
+
+
+def _tool(tool: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    name = tool.get("name") or "reply"
+    function: JsonValue = {"name": name, "parameters": tool.get("schema")}
+    choice: JsonValue = {"type": "function", "function": {"name": name}}
+    return {"tools": [{"type": "function", "function": function}], "tool_choice": choice}
 
 
 def _first_choice(part: dict[str, Any]) -> dict[str, Any] | None:

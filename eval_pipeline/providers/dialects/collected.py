@@ -1,5 +1,6 @@
 """The parts of a reply as they arrive: what the dialects share."""
 
+import json
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -8,6 +9,7 @@ from typing import Any
 
 from eval_pipeline.providers.chat import ChatReply
 from eval_pipeline.providers.dialects.errors import Quote
+from eval_pipeline.providers.dialects.thinking import tell_apart
 from eval_pipeline.records import Usage, whole_characters
 
 DEAREST_REPLY = 1e6
@@ -24,6 +26,8 @@ class Collected(ABC):
     text: list[str] = field(default_factory=list)
     reasoning: list[str] = field(default_factory=list)
     refusal: list[str] = field(default_factory=list)
+    # What a function was called with; it is the reply where there are no words beside it.
+    calls: list[str] = field(default_factory=list)
     head: dict[str, str] = field(default_factory=dict)
     usage: dict[str, Any] = field(default_factory=dict)
     finish_reason: str | None = None
@@ -53,6 +57,12 @@ class Collected(ABC):
             if self.first_token is None:
                 self.first_token = time.monotonic()
 
+    def call(self, arguments: object) -> None:
+        """Adds what a function is called with; most servers write it as text."""
+        if arguments and isinstance(arguments, dict):
+            arguments = json.dumps(arguments, ensure_ascii=False)
+        self.hear(self.calls, arguments)
+
     def note(self, part: dict[str, Any]) -> None:
         """Keeps what the server first says about the reply."""
         head = self.head
@@ -66,10 +76,16 @@ class Collected(ABC):
         def text(value: str | None) -> str | None:
             return redact(whole_characters(value)) if value else None
 
-        head = self.head
+        head, words = self.head, "".join(self.text)
+        if self.calls and not words.strip():
+            words = "".join(self.calls)
+        thoughts = "".join(self.reasoning)
+        if "<" in words:
+            words, within = tell_apart(words)
+            thoughts = "\n\n".join(filter(None, (thoughts, within)))
         return ChatReply(
-            text=text("".join(self.text)) or "",
-            reasoning=text("".join(self.reasoning)),
+            text=text(words) or "",
+            reasoning=text(thoughts),
             refusal=text("".join(self.refusal)),
             finish_reason=text(self.finish_reason),
             usage=self.used(),

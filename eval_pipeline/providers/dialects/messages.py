@@ -44,8 +44,8 @@ class Messages:
             body["system"] = said.instructions
         if request.temperature is not None:
             body["temperature"] = request.temperature
-        if request.json_schema is not None:
-            body |= _tool(request.json_schema)
+        if schema := request.tool or request.json_schema:
+            body |= _tool(schema)
         if request.stream:
             body["stream"] = True
         return merged(body, request.extra)

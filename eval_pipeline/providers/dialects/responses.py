@@ -14,6 +14,7 @@ from eval_pipeline.records import Usage
 
 _TEXT = "response.output_text.delta"
 _REFUSAL = "response.refusal.delta"
+_CALL = "response.function_call_arguments.delta"
 _REASONING = {"response.reasoning_text.delta", "response.reasoning_summary_text.delta"}
 _ENDED = ("completed", "incomplete", "failed", "cancelled")
 _LAST = {f"response.{status}" for status in (*_ENDED, "done")}
@@ -44,6 +45,8 @@ class Responses:
             body["max_output_tokens"] = request.max_tokens
         if request.json_schema is not None:
             body["text"] = {"format": {"type": "json_schema", **request.json_schema}}
+        if request.tool is not None:
+            body |= _tool(request.tool)
         if request.stream:
             body["stream"] = True
         return merged(body, request.extra)
@@ -65,6 +68,8 @@ class _ResponseCollected(Collected):
             self.hear(self.reasoning, event.get("delta"))
         elif kind == _REFUSAL:
             self.hear(self.refusal, event.get("delta"))
+        elif kind == _CALL:
+            self.call(event.get("delta"))
         else:
             response = event.get("response")
             self._add_response(response if isinstance(response, dict) else {}, kind)
@@ -118,6 +123,11 @@ class _ResponseCollected(Collected):
         self._replace(self.text, [part.get("text") for part in parts])
         self._replace(self.refusal, [part.get("refusal") for part in parts])
         self._replace(self.reasoning, [thought for item in items for thought in _thoughts(item)])
+        calls = [item.get("arguments") for item in items if item.get("type") == "function_call"]
+        if calls:
+            self.calls.clear()
+        for arguments in calls:
+            self.call(arguments)
 
     def _replace(self, target: list[str], said: list[object]) -> None:
         if any(isinstance(words, str) and words for words in said):
@@ -140,6 +150,12 @@ def _part(part: JsonValue, role: JsonValue) -> JsonValue:
         return {"type": "input_image", "image_url": address}
     kind = "output_text" if role == "assistant" else "input_text"
     return {"type": kind, "text": part.get("text")}
+
+
+def _tool(tool: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    name = tool.get("name") or "reply"
+    function: JsonValue = {"type": "function", "name": name, "parameters": tool.get("schema")}
+    return {"tools": [function], "tool_choice": {"type": "function", "name": name}}
 
 
 def _why_incomplete(response: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
--- Usable replies of each model's latest run that its judge (the last one at work) has not scored.
+-- Usable replies of each model's latest run that its judge (the last one at work, in that version) has not scored.
 with latest as (
     select run_id, model
     from runs
@@ -6,14 +6,16 @@ with latest as (
     qualify row_number() over (partition by model, experiment order by opened_at desc) = 1
 ),
 judges as (
-    select run_id, model, arg_max(judge, finished_at) as judge from judged group by run_id, model
+    select run_id, model, judge, judge_version
+    from judged
+    qualify row_number() over (partition by run_id, model order by finished_at desc, judge, judge_version) = 1
 ),
 verdicts as (
-    select prediction_id, score, reason from judged join judges using (run_id, model, judge)
+    select prediction_id, score, reason from judged join judges using (run_id, model, judge, judge_version)
 )
-select model, left(run_id, 8) as run, suite, item_id, coalesce(verdicts.reason, 'not judged yet') as reason
+select model, left(run_id, 8) as run, suite, item_id, sample, coalesce(verdicts.reason, 'not judged yet') as reason
 from latest
 join predictions using (run_id, model)
 left join verdicts using (prediction_id)
 where is_result and verdicts.score is null
-order by model, suite, item_id
+order by model, suite, item_id, sample

@@ -10,7 +10,8 @@ select
     answer_type,
     category,
     rationale,
-    raw_subject
+    raw_subject,
+    coalesce(cluster, category)
 from read_json($files, format = 'newline_delimited', ignore_errors = true, hive_partitioning = false, filename = true,
     maximum_object_size = $longest, columns = {
         suite: 'varchar',
@@ -21,6 +22,7 @@ from read_json($files, format = 'newline_delimited', ignore_errors = true, hive_
         answer_type: 'varchar',
         category: 'varchar',
         rationale: 'varchar',
-        raw_subject: 'varchar'
+        raw_subject: 'varchar',
+        cluster: 'varchar'
     })
 where id is not null

@@ -1,5 +1,5 @@
--- journal: judged -> judged. A verdict on a reply that was replaced no longer stands, nor does one of
--- a judge's older prompt; a later failure to judge does not undo a score. All attempts cost.
+-- journal: judged -> judged. A verdict on a reply that was replaced no longer stands; a later failure to
+-- judge does not undo a score. Verdicts of a judge's older versions stay beside the newer. All attempts cost.
 -- The texts are wide: who wins is found out without them, so that they need not be sorted in memory.
 create temp table verdicts as
 select unnest(json_transform(line, '{
@@ -17,6 +17,9 @@ select unnest(json_transform(line, '{
     "extracted_answer": "varchar",
     "confidence": "double",
     "raw_reply": "varchar",
+    "graded_by": "varchar",
+    "reply_format": "varchar",
+    "launch": "varchar",
     "usage": {
         "input_tokens": "bigint",
         "output_tokens": "bigint",
@@ -36,9 +39,8 @@ with narrow as (
         rowid as verdict, prediction_id, run_id, model, suite, item_id, sample, judge, judge_version,
         score is null as is_unscored,
         finished_at,
-        arg_max(judge_version, finished_at) over (partition by run_id, model, judge) as newest_version,
         sum(try_cast(usage.cost_usd as decimal(24, 15))) over (
-            partition by run_id, model, suite, item_id, sample, judge) as cost_of_all_attempts
+            partition by run_id, model, suite, item_id, sample, judge, judge_version) as cost_of_all_attempts
     from verdicts
     where prediction_id is not null
 ),
@@ -46,9 +48,8 @@ standing as (
     select verdict, cost_of_all_attempts
     from narrow
     semi join predictions using (prediction_id, run_id, model)
-    where judge_version = newest_version
     qualify row_number() over (
-        partition by run_id, model, suite, item_id, sample, judge
+        partition by run_id, model, suite, item_id, sample, judge, judge_version
         order by is_unscored, finished_at desc) = 1
 )
 select
@@ -73,7 +74,10 @@ select
     latency_s,
     attempts,
     finished_at,
-    carried_from
+    carried_from,
+    graded_by,
+    reply_format,
+    launch
 from verdicts
 join standing on standing.verdict = verdicts.rowid;
 

@@ -54,7 +54,7 @@ select
     item_id,
     sample,
     outcome,
-    outcome in ('ok', 'refused', 'truncated', 'content_filter'),
+    outcome in ('ok', 'refused', 'truncated', 'truncated_thinking', 'content_filter'),
     answer,
     reasoning,
     error,

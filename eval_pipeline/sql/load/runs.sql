@@ -12,13 +12,15 @@ from read_json($files, format = 'newline_delimited', ignore_errors = true, hive_
         scope: 'varchar',
         parameters: 'json',
         simulated: 'boolean',
+        samples: 'bigint',
         opened_at: 'timestamp'
     })
 where run_id is not null;
 
 insert into runs
 select
-    run_id, model, experiment, benchmark_version, scope, len(plan), plan_filter, parameters, simulated, opened_at
+    run_id, model, experiment, benchmark_version, scope, len(plan), plan_filter, parameters, simulated, opened_at,
+    coalesce(samples, 1)
 from run_records;
 
 insert into plans

@@ -1,0 +1,200 @@
+"""Who grades: a judge model, the rules, or the model where the rules are not certain."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+
+from eval_pipeline.benchmark import judge_prompt_of
+from eval_pipeline.exam.judge import (
+    SCHEMA,
+    JudgedAnswer,
+    ReplyFormats,
+    formats_of,
+    judge_answer,
+    judge_request,
+    own_failing,
+)
+from eval_pipeline.exam.rules import RULES_VERSION, RulesVerdict, grade_by_rules
+from eval_pipeline.providers.chat import ChatRequest
+from eval_pipeline.providers.gateways import Gateways
+from eval_pipeline.records import (
+    Item,
+    ItemKey,
+    Judgement,
+    Model,
+    Outcome,
+    Prediction,
+    ReplyFormat,
+    Usage,
+    fingerprint,
+    now,
+)
+from eval_pipeline.settings import Settings
+from eval_pipeline.stages.asking import Asking, how_to_ask
+from eval_pipeline.stages.workers import Shift
+
+RULES = "rules"
+"""What the rules are called where others have the name of a model."""
+_FREE = Usage(cost_usd=0.0, cost_estimated=False)
+
+
+@dataclass(frozen=True)
+class ModelJudge:
+    """A judge model, and how it is asked."""
+
+    model: Model
+    asking: Asking
+    prompt: str
+    max_tokens: int | None
+    formats: ReplyFormats
+
+    async def judge(self, item: Item, answer: str, shift: Shift) -> JudgedAnswer:
+        """Asks for a verdict; of the prediction the judge sees the answer and nothing else."""
+        ask = partial(self.asking.ask, shift=shift)
+        return await judge_answer(ask, partial(self._request, item, answer), self.formats)
+
+    def guess_usd(self, item: Item, answer: str) -> float:
+        """What a verdict will cost, by the length of what the judge has to read."""
+        request = self._request(item, answer, self.formats.to_try()[0])
+        return self.asking.forecast.guess(request).cost_usd
+
+    def _request(self, item: Item, answer: str, reply_format: ReplyFormat) -> ChatRequest:
+        return judge_request(
+            item,
+            answer,
+            self.model,
+            self.prompt,
+            max_tokens=self.max_tokens,
+            reply_format=reply_format,
+        )
+
+
+@dataclass(frozen=True)
+class Grader:
+    """Turns a prediction into a judgement; without a model, by the rules alone."""
+
+    launch: str
+    model: ModelJudge | None = None
+    rules: bool = False
+
+    @cached_property
+    def judge(self) -> str:
+        """The name under which its verdicts are kept."""
+        names = ([RULES] if self.rules else []) + ([self.model.model.id] if self.model else [])
+        return "+".join(names)
+
+    @cached_property
+    def version(self) -> str:
+        """Equal for verdicts that were given in the same way."""
+        if self.model is None:
+            return fingerprint(RULES, RULES_VERSION)
+        parts = (self.model.prompt, SCHEMA, self.model.max_tokens)
+        return fingerprint(*parts, RULES_VERSION) if self.rules else fingerprint(*parts)
+
+    async def grade(self, prediction: Prediction, item: Item, shift: Shift) -> Judgement:
+        """The verdict on one prediction, or why there is none."""
+        if reason := own_failing(prediction):
+            return self._judgement(prediction, outcome=Outcome.OK, score=0.0, reason=reason)
+        answer = prediction.answer or ""
+        if self.rules:
+            said = grade_by_rules(item, answer)
+            if said.certain or self.model is None:
+                await asyncio.sleep(0)  # nothing is waited for, and others want their turn
+                return self._judgement(prediction, **_by_rules(said))
+        if self.model is None:
+            raise ValueError("A grader needs a model, the rules, or both.")
+        judged = await self.model.judge(item, answer, shift)
+        return self._judgement(prediction, graded_by=self.model.model.id, **_by_model(judged))
+
+    def guess_usd(self, few: Sequence[Prediction], items: Mapping[ItemKey, Item]) -> float | None:
+        """What a verdict will cost on average, judged by a few answers; None if nobody can tell."""
+        if self.model is None:
+            return 0.0
+        if not self.model.model.prices.known or not few:
+            return None
+        pairs = [(items[one.key], one.answer or "") for one in few]
+        unsure = [pair for pair in pairs if not self.rules or not grade_by_rules(*pair).certain]
+        return sum(self.model.guess_usd(*pair) for pair in unsure) / len(few)
+
+    def _judgement(self, prediction: Prediction, **result: object) -> Judgement:
+        return Judgement.model_validate(
+            {
+                "prediction_id": prediction.prediction_id,
+                "run_id": prediction.run_id,
+                "model": prediction.model,
+                "suite": prediction.suite,
+                "item_id": prediction.item_id,
+                "sample": prediction.sample,
+                "judge": self.judge,
+                "judge_version": self.version,
+                "launch": self.launch,
+                "finished_at": now(),
+                **result,
+            }
+        )
+
+
+def graders_of(
+    judges: Sequence[Model], settings: Settings, gateways: Gateways, launch: str
+) -> list[Grader]:
+    """One grader per judge, each asked through its own gateway and at its own pace."""
+    chosen = settings.judge
+    if chosen.rules == "only":
+        return [Grader(launch, rules=True)]
+    prompt = judge_prompt_of(settings)
+    return [
+        Grader(
+            launch,
+            ModelJudge(
+                judge,
+                # The answers of all models go to the same judge, so they share its pace.
+                how_to_ask(judge, settings, gateways, chosen.num_workers),
+                prompt,
+                chosen.max_tokens,
+                ReplyFormats(formats_of(judge)),
+            ),
+            rules=chosen.rules == "first",
+        )
+        for judge in judges
+    ]
+
+
+def _by_rules(said: RulesVerdict) -> dict[str, object]:
+    """What the rules are not certain of is not judged, whatever they lean to."""
+    decided = said.certain and said.correct is not None
+    return {
+        "outcome": Outcome.OK if decided else Outcome.UNDECIDED,
+        "score": float(bool(said.correct)) if decided else None,
+        "reason": said.reason,
+        "extracted_answer": said.extracted_answer,
+        "confidence": _share(said.confidence),
+        "graded_by": RULES,
+        "usage": _FREE,
+    }
+
+
+def _by_model(judged: JudgedAnswer) -> dict[str, object]:
+    verdict, reply = judged.verdict, judged.reply
+    result: dict[str, object] = {
+        "outcome": judged.outcome,
+        "score": None,
+        "reason": judged.error,
+        "reply_format": judged.reply_format,
+        "attempts": judged.attempts,
+        "usage": judged.usage,
+    }
+    if reply is not None:
+        result |= {"raw_reply": reply.text or reply.refusal, "latency_s": reply.latency_s}
+    if verdict is not None:
+        result |= {
+            "score": float(verdict.correct),
+            "reason": verdict.reasoning,
+            "extracted_answer": verdict.extracted_answer,
+            "confidence": _share(verdict.confidence),
+        }
+    return result
+
+
+def _share(percentage: float | None) -> float | None:
+    return None if percentage is None else percentage / 100

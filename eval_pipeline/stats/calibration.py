@@ -1,0 +1,79 @@
+"""How well stated confidence fits: calibration errors over bins in its order, Brier score."""
+
+from math import sqrt
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+BIN_SIZE = 100
+
+
+class Bins(NamedTuple):
+    """Bins of replies in order of confidence; each field has one number per bin."""
+
+    size: NDArray[np.int64]
+    confidence_low: Floats
+    confidence_high: Floats
+    mean_confidence: Floats
+    correct: Floats
+
+    @property
+    def gap(self) -> Floats:
+        """By how much the mean confidence exceeds the mean score."""
+        return self.mean_confidence - self.correct / self.size
+
+
+def equal_count_bins(confidence: Floats, correct: Floats) -> Bins | None:
+    """As many bins as hundreds, whose sizes differ by at most one; None below one hundred.
+
+    The replies must come in order of confidence.
+    """
+    count = len(confidence) // BIN_SIZE
+    if not count:
+        return None
+    smaller, larger = divmod(len(confidence), count)
+    size = np.full(count, smaller)
+    size[:larger] += 1
+    ends = np.cumsum(size)
+    starts = ends - size
+    return Bins(
+        size,
+        confidence[starts],
+        confidence[ends - 1],
+        np.add.reduceat(confidence, starts) / size,
+        np.add.reduceat(correct, starts),
+    )
+
+
+def root_mean_square_error(bins: Bins) -> float:
+    """The calibration error of all bins: root of the mean square gap, each reply counting once."""
+    return sqrt(float(bins.size @ bins.gap**2) / int(bins.size.sum()))
+
+
+def expected_error(bins: Bins) -> float:
+    """The expected calibration error (ECE): the mean absolute gap, each reply counting once."""
+    return float(bins.size @ np.abs(bins.gap)) / int(bins.size.sum())
+
+
+def last_bin_dropped(confidence: Floats, correct: Floats) -> float | None:
+    """The calibration error as published for Humanity's Last Exam, to the bit; None below 100.
+
+    The last of its bins takes the remainder, and then the sum ends before it: 0 from 100 to 199.
+    """
+    total = len(confidence)
+    if total < BIN_SIZE:
+        return None
+    kept = (total // BIN_SIZE - 1) * BIN_SIZE
+    means = (column[:kept].reshape(-1, BIN_SIZE).mean(axis=1) for column in (confidence, correct))
+    gaps = np.subtract(*means)
+    # One after the other, as there: a sum of numpy's would differ in the last bits.
+    return sqrt(sum((BIN_SIZE / total * gaps**2).tolist()))
+
+
+def brier_score(confidence: Floats, correct: Floats) -> float | None:
+    """The mean square difference of confidence and score; None of nothing."""
+    if not len(confidence):
+        return None
+    return float(np.mean((confidence - correct) ** 2))

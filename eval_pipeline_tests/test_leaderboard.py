@@ -1,0 +1,324 @@
+"""The leaderboard: whose runs are on it, means and spread, ranks and ties, what is left out."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from eval_pipeline.journal import SIGHTINGS
+from eval_pipeline.records import Run, Sighting, Usage
+from eval_pipeline.reporting import leaderboard_tables
+from eval_pipeline.warehouse import Warehouse, query
+from eval_pipeline_tests.boards import (
+    ABOUT,
+    EXAM,
+    ITEMS,
+    TEXT,
+    Records,
+    Scores,
+    answers,
+    by_category,
+    graded,
+    item_means,
+    scores_of,
+    taken,
+    verdicts,
+)
+from eval_pipeline_tests.builders import (
+    NOON,
+    a_benchmark,
+    a_journal,
+    a_judgement,
+    a_model,
+    a_prediction,
+    a_question,
+    a_run,
+)
+from eval_pipeline_tests.test_metrics import Row, a_run_of_four, answered, published, rows
+
+LATER = NOON + timedelta(hours=1)
+
+
+def board(folder: Path, *records: Any) -> Warehouse:
+    return published(folder, *records, benchmark=EXAM)
+
+
+def all_graded(runs: Sequence[tuple[Run, Scores]]) -> Records:
+    return [record for run, scores in runs for record in graded(run, scores)]
+
+
+def test_models_are_ranked_by_the_mean_of_their_complete_runs(tmp_path: Path) -> None:
+    before = a_benchmark(a_question("old"), loaded_at=NOON - timedelta(days=1))
+    past = a_run(plan=before.items, benchmark_version=before.version.benchmark_version)
+    a_journal(tmp_path, *answered(past, 1), benchmark=before)
+    latest = NOON + timedelta(hours=2)
+
+    warehouse = published(
+        tmp_path,
+        *answered(a_run_of_four("first", "demo/a"), 1, 1, 0, 0),
+        *answered(a_run_of_four("second", "demo/a", opened_at=LATER), 1, 0, 0, 1),
+        *answered(a_run_of_four("part", "demo/a", opened_at=latest), 1, 1),
+        *answered(a_run_of_four("few", "demo/a", items=1, scope="filtered", opened_at=latest), 1),
+        *answered(a_run_of_four("hot", "demo/a", experiment="hot"), 0, 0, 0, 0),
+        *answered(a_run_of_four("tie", "demo/b"), 1, 1, 0, 0),
+        *answered(a_run_of_four("worse", "demo/c"), 1, 0, 0, 0),
+        *answered(a_run_of_four("text", "demo/d", items=3, scope="text"), 1, 1, 1),
+    )
+
+    columns = "experiment, scope, rank, model, runs, run_id, accuracy, round(text_accuracy, 2)"
+    ranked = rows(warehouse, f"select {columns} from leaderboard order by all")
+    assert [tuple(row.values()) for row in ranked] == [
+        ("default", "full", 1, "demo/a", 2, "second", 0.5, 0.5),
+        ("default", "full", 1, "demo/b", 1, "tie", 0.5, 0.67),
+        ("default", "full", 3, "demo/c", 1, "worse", 0.25, 0.33),
+        ("default", "text", 1, "demo/d", 1, "text", 1.0, 1.0),
+        ("hot", "full", 1, "demo/a", 1, "hot", 0.0, 0.0),
+    ]
+
+
+def test_the_numbers_are_those_of_the_latest_ten_runs(tmp_path: Path) -> None:
+    taken_runs = {
+        f"demo/{runs}-{samples}": [
+            (
+                taken(f"demo/{runs}-{samples}", f"run-{n:02}", hour=n, samples=samples),
+                scores_of(0.2 + n / 20, seed=n, samples=samples),
+            )
+            for n in range(runs)
+        ]
+        for runs, samples in [(1, 1), (2, 1), (12, 1), (3, 2)]
+    }
+
+    warehouse = board(tmp_path, *all_graded([one for runs in taken_runs.values() for one in runs]))
+
+    found = rows(warehouse, "from leaderboard")
+    assert {row["model"] for row in found} == taken_runs.keys()
+    for row in found:
+        check_numbers(row, taken_runs[row["model"]][::-1][:10])
+
+
+def check_numbers(row: Row, latest: Sequence[tuple[Run, Scores]]) -> None:
+    means, newest = item_means(latest), latest[0][0]
+    accuracies = [scores.mean() for _, scores in latest]
+    assert row["run_ids"] == [run.run_id for run, _ in latest]
+    assert row["run_id"] == newest.run_id
+    assert row["opened_at"] == newest.opened_at.replace(tzinfo=None)
+    assert (row["runs"], row["samples"]) == (len(latest), newest.samples)
+    assert row["judged"] == ITEMS
+    assert row["accuracy"] == pytest.approx(means.mean())
+    assert row["text_accuracy"] == pytest.approx(means[ABOUT["is_text"]].mean())
+    assert row["category_accuracy"] == pytest.approx(by_category(means))
+    spread = pytest.approx(np.std(accuracies, ddof=1)) if len(latest) > 1 else None
+    assert row["standard_deviation"] == spread
+
+
+def test_the_interval_of_a_single_run_is_that_of_its_metrics(tmp_path: Path) -> None:
+    of_models = [
+        scores_of(0.6, seed=1),
+        scores_of(0.6, seed=2, samples=3),
+        np.ones((ITEMS, 1)),
+        np.zeros((ITEMS, 2)),
+        np.full((ITEMS, 1), 0.5),
+        np.linspace(0, 1, ITEMS)[:, np.newaxis],
+        np.tile([1.0, 0.0], (ITEMS, 1)),
+    ]
+    runs = [
+        (taken(f"demo/{n}", samples=scores.shape[1]), scores) for n, scores in enumerate(of_models)
+    ]
+
+    warehouse = board(tmp_path, *all_graded(runs))
+
+    interval = "select accuracy, accuracy_low, accuracy_high from"
+    shown = rows(warehouse, f"{interval} leaderboard order by model")
+    measured = rows(warehouse, f"{interval} metrics where slice = 'all' order by model")
+    assert len(shown) == len(of_models)
+    assert shown == [pytest.approx(row, abs=1e-11) for row in measured]
+
+
+def test_the_interval_of_three_runs_is_that_of_three_samples(tmp_path: Path) -> None:
+    scores = scores_of(0.6, seed=3, samples=3)
+    runs = [(taken("demo/runs", f"run-{n}", hour=n), scores[:, [n]]) for n in range(3)]
+    sampled = taken("demo/samples", samples=3), scores
+
+    warehouse = board(tmp_path, *all_graded([*runs, sampled]))
+
+    numbers = "select accuracy, accuracy_low, accuracy_high, judged from leaderboard"
+    first, second = rows(warehouse, f"{numbers} order by model")
+    one = rows(board(tmp_path / "one", *graded(*runs[0])), numbers)[0]
+    assert first == pytest.approx(second)
+    assert (
+        first["accuracy_high"] - first["accuracy_low"] < one["accuracy_high"] - one["accuracy_low"]
+    )
+
+
+def test_costs_are_per_run_and_times_are_means_of_all_replies(tmp_path: Path) -> None:
+    records: Records = []
+    for number, (cents, seconds) in enumerate([(1, 2.0), (3, 6.0)]):
+        run = taken("demo/a", f"run-{number}", hour=number)
+        usage = Usage(cost_usd=cents / 100, cost_estimated=number == 0)
+        told = {"usage": usage, "latency_s": seconds, "generation_s": seconds / 2}
+        records += [run, *answers(run, **told), *verdicts(run, scores_of(0.5, seed=number))]
+
+    (row,) = rows(board(tmp_path, *records), "from leaderboard")
+
+    expected = {
+        "cost_usd": ITEMS * (0.01 + 0.03) / 2,
+        "cost_estimated": True,
+        "latency_p50_s": 4.0,
+        "mean_latency_s": 4.0,
+        "mean_generation_s": 2.0,
+    }
+    assert {name: row[name] for name in expected} == pytest.approx(expected)
+
+
+def test_the_calibration_error_is_that_of_the_latest_run_even_if_it_has_none(
+    tmp_path: Path,
+) -> None:
+    first, last = (taken("demo/a", f"run-{n}", hour=n, samples=3) for n in range(2))
+    ones = np.ones((ITEMS, 3))
+
+    before = board(tmp_path / "one", *graded(first, ones, confidence=0.8))
+    after = board(tmp_path / "two", *graded(first, ones, confidence=0.8), *graded(last, ones))
+
+    error = "select run_id, calibration_error from leaderboard"
+    assert rows(before, error) == [
+        {"run_id": "run-0", "calibration_error": pytest.approx(0.2, abs=1e-9)}
+    ]
+    assert rows(after, error) == [{"run_id": "run-1", "calibration_error": None}]
+
+
+def test_models_share_a_letter_if_and_only_if_they_can_not_be_told_apart(tmp_path: Path) -> None:
+    skills = [0.95, 0.85, 0.8, 0.55, 0.5, 0.1]
+    runs = [(taken(f"demo/{n}"), scores_of(skill, seed=n)) for n, skill in enumerate(skills)]
+
+    warehouse = board(tmp_path, *all_graded(runs))
+
+    standing = {row["model"]: row for row in rows(warehouse, "from leaderboard")}
+    pairs = rows(warehouse, "select model_a, model_b, significant from comparisons")
+    beaten = {(row["model_a"], row["model_b"]) for row in pairs if row["significant"]}
+    assert 0 < len(beaten) < len(pairs) == len(list(combinations(skills, 2)))
+    for a, b in ((row["model_a"], row["model_b"]) for row in pairs):
+        share = set(standing[a]["ties"]) & set(standing[b]["ties"])
+        assert bool(share) == ((a, b) not in beaten)
+    for name, row in standing.items():
+        better = sum(loser == name for _, loser in beaten)
+        worse = sum(winner == name for winner, _ in beaten)
+        assert (row["rank_low"], row["rank_high"]) == (1 + better, len(skills) - worse)
+        assert row["rank_low"] <= row["rank"] <= row["rank_high"]
+
+
+def test_failures_and_incomplete_runs_are_counted_and_are_never_wrong_answers(
+    tmp_path: Path,
+) -> None:
+    whole, part, unjudged = (taken("demo/a", f"run-{n}", hour=n) for n in range(3))
+    filtered = taken("demo/a", "few", hour=4, plan=TEXT[:3], scope="filtered")
+    failures = [
+        a_prediction(key.item_id, run_id=part.run_id, model=part.model, outcome="timeout")
+        for key in part.plan[:5]
+    ]
+    judged = [one for one in answers(part) if one.item_id > "q04"]
+
+    warehouse = board(
+        tmp_path,
+        *graded(whole, np.ones((ITEMS, 1))),
+        *[part, *failures, *judged, *(a_judgement(one, 0.0) for one in judged)],
+        *[unjudged, *answers(unjudged)],
+        *graded(filtered, [0.0, 0.0]),
+    )
+
+    (row,) = rows(warehouse, "from leaderboard")
+    assert (row["accuracy"], row["run_ids"]) == (1.0, ["run-0"])
+    assert (row["incomplete_runs"], row["failed_replies"]) == (2, 5)
+    with warehouse.reading() as db:
+        left_out = query(db, "summaries/left_out").fetchall()
+    assert left_out == [("demo/a", "default", "few", "1 not judged")]
+
+
+def test_a_run_that_one_judge_could_not_finish_is_left_out_for_that_judge_only(
+    tmp_path: Path,
+) -> None:
+    first, second = (taken("demo/a", f"run-{n}", hour=n) for n in range(2))
+    ones, other = np.ones((ITEMS, 1)), {"judge": "other/judge"}
+
+    warehouse = board(
+        tmp_path,
+        *[*graded(first, ones), *graded(second, ones)],
+        *verdicts(first, ones, **other),
+        *verdicts(second, [1.0] * (ITEMS - 1), **other, finished_at=LATER),
+    )
+
+    columns = "judge, runs, incomplete_runs"
+    found = rows(warehouse, f"select {columns} from leaderboard order by judge")
+    assert [tuple(row.values()) for row in found] == [("demo/judge", 2, 0), ("other/judge", 1, 1)]
+    with warehouse.reading() as db:
+        assert query(db, "summaries/left_out").fetchall() == []
+
+
+def test_each_judge_has_a_leaderboard_of_its_own(tmp_path: Path) -> None:
+    a, b = taken("demo/a"), taken("demo/b")
+    right, wrong = np.ones((ITEMS, 1)), np.zeros((ITEMS, 1))
+    other = {"judge": "other/judge"}
+
+    warehouse = board(
+        tmp_path,
+        *[*graded(a, right), *graded(b, wrong)],
+        *[*verdicts(a, wrong, **other), *verdicts(b, right, **other)],
+    )
+
+    columns = "judge, rank, rank_low, rank_high, ties, model, accuracy"
+    found = rows(warehouse, f"select {columns} from leaderboard order by all")
+    assert [tuple(row.values()) for row in found] == [
+        ("demo/judge", 1, 1, 1, "A", "demo/a", 1.0),
+        ("demo/judge", 2, 2, 2, "B", "demo/b", 0.0),
+        ("other/judge", 1, 1, 1, "A", "demo/b", 1.0),
+        ("other/judge", 2, 2, 2, "B", "demo/a", 0.0),
+    ]
+    with warehouse.reading() as db:
+        tables = list(leaderboard_tables(query(db, "summaries/leaderboard").df()))
+    titles = [str(table.title) for table in tables]
+    assert [title.rpartition(", ")[2] for title in titles] == [
+        "judged by demo/judge",
+        "judged by other/judge",
+    ]
+    assert all("SIMULATED" in title for title in titles)
+
+
+@pytest.mark.parametrize(("judged", "shown"), [(ITEMS, "new"), (ITEMS - 1, "old")])
+def test_what_is_printed_is_by_the_version_of_a_judge_that_last_finished_a_run(
+    tmp_path: Path, judged: int, shown: str
+) -> None:
+    run, ones = taken("demo/a"), [1.0] * ITEMS
+
+    warehouse = board(
+        tmp_path,
+        *graded(run, ones, judge_version="old"),
+        *verdicts(run, ones[:judged], judge_version="new", finished_at=LATER),
+    )
+
+    with warehouse.reading() as db:
+        printed = query(db, "summaries/leaderboard").df()
+    assert printed["judge_version"].tolist() == [shown]
+    assert {"judge_version": "old"} in rows(warehouse, "select judge_version from leaderboard")
+
+
+def test_names_follow_the_catalog_without_anything_being_computed(tmp_path: Path) -> None:
+    warehouse = board(tmp_path, *graded(taken("demo/a"), scores_of(0.5, seed=1)))
+    (unnamed,) = rows(warehouse, "from leaderboard")
+    sighting = Sighting(
+        model=a_model("demo/a", display_name="A by Demo"), selected=True, seen_at=NOON
+    )
+    warehouse.journal.write_whole(SIGHTINGS, "now", records=[sighting])
+    a_journal(tmp_path, *graded(taken("demo/b"), scores_of(0.9, seed=2)), benchmark=EXAM)
+
+    warehouse.publish(SIGHTINGS)
+
+    # Had it been computed, the other model would be on it too.
+    (named,) = rows(warehouse, "from leaderboard")
+    assert unnamed["display_name"] is None
+    assert named == {**unnamed, "display_name": "A by Demo"}
+    warehouse.publish()
+    names = rows(warehouse, "select model, display_name from leaderboard order by model")
+    assert [tuple(row.values()) for row in names] == [("demo/a", "A by Demo"), ("demo/b", None)]

@@ -1,0 +1,121 @@
+"""The plots of the results: what they are drawn from, the files, and the pictures in the UI."""
+
+import re
+from base64 import b64decode
+from collections.abc import Iterator
+from io import BytesIO
+from pathlib import Path
+
+import dagster as dg
+import numpy as np
+import pytest
+from PIL import Image
+
+from eval_pipeline.defs.metadata import plots
+from eval_pipeline.journal import Journal
+from eval_pipeline.plots.files import svg
+from eval_pipeline.plots.results import plot
+from eval_pipeline.warehouse import Warehouse
+from eval_pipeline_tests.boards import EXAM, ITEMS, graded, scores_of, taken, verdicts
+from eval_pipeline_tests.builders import settings_in
+from eval_pipeline_tests.test_metrics import published
+from eval_pipeline_tests.test_pipeline import STAGES, Graph
+
+NAMES = ("accuracy", "accuracy_and_cost", "calibration", "categories")
+IN_METRICS, IN_LEADERBOARD = {"calibration", "categories"}, {"accuracy", "accuracy_and_cost"}
+FILES = {f"{name}.{ending}" for name in NAMES for ending in ("png", "svg")}
+
+
+@pytest.fixture
+def instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
+    with dg.instance_for_test(temp_dir=str(tmp_path)) as instance:
+        yield instance
+
+
+def picture(metadata: object) -> Image.Image:
+    """The picture that a piece of Markdown carries in itself."""
+    assert isinstance(metadata, dg.MarkdownMetadataValue)
+    found = re.fullmatch(r"!\[.*\]\(data:image/png;base64,(.*)\)", metadata.value or "")
+    assert found
+    return Image.open(BytesIO(b64decode(found[1])))
+
+
+def words(warehouse: Warehouse, name: str) -> str:
+    """All that is written in a plot."""
+    with warehouse.reading() as db:
+        content = svg(plot(db, name)[name]).decode()
+    return "\n".join(re.findall(r">([^<>\n]+)</text>", content))
+
+
+def test_the_graph_leaves_plots_in_the_ui_and_in_a_folder(
+    tmp_path: Path, instance: dg.DagsterInstance
+) -> None:
+    settings = settings_in(tmp_path)
+    graph = Graph(settings, instance)
+    graph.run("dataset", "model_catalog")
+
+    result = graph.run(*STAGES, "comparisons", partition="demo/strong")
+
+    assert result.success
+    for asset, expected in (("metrics", IN_METRICS), ("leaderboard", IN_LEADERBOARD)):
+        (shown,) = result.asset_materializations_for_node(asset)
+        pictures = {name for name in shown.metadata if name.startswith("plot_")}
+        assert pictures == {f"plot_{name}" for name in expected}
+        assert all(min(picture(shown.metadata[name]).size) > 200 for name in pictures)
+    assert {path.name for path in settings.plots.iterdir()} == FILES
+    assert settings.plots == tmp_path / "reports" / "plots"
+    assert b"SIMULATED" in (settings.plots / "accuracy.svg").read_bytes()
+
+
+def test_without_any_result_the_assets_work_and_the_plots_say_so(
+    tmp_path: Path, instance: dg.DagsterInstance
+) -> None:
+    settings = settings_in(tmp_path)
+
+    result = Graph(settings, instance).run("metrics", "comparisons", "leaderboard")
+
+    assert result.success
+    assert {path.name for path in settings.plots.iterdir()} == FILES
+    for name in NAMES:
+        assert b"Nothing judged yet" in (settings.plots / f"{name}.svg").read_bytes()
+
+
+def test_a_folder_of_plots_is_made_even_of_an_empty_warehouse(tmp_path: Path) -> None:
+    warehouse = Warehouse(tmp_path / "evals.duckdb", Journal(tmp_path / "journal"))
+
+    with warehouse.reading() as db:
+        shown = plots(db, tmp_path / "new" / "plots", *NAMES)
+
+    assert shown.keys() == {f"plot_{name}" for name in NAMES}
+    assert {path.name for path in (tmp_path / "new" / "plots").iterdir()} == FILES
+
+
+def test_what_is_plotted_is_by_the_judge_who_graded_most_and_of_the_latest_run(
+    tmp_path: Path,
+) -> None:
+    first, last = (taken("demo/a", f"run-{n}", hour=n) for n in range(2))
+    other, alone = taken("demo/b"), taken("demo/alone", hour=5)
+    part = scores_of(0.5, seed=1)
+    physics = np.array([[float(item.category == "Physics")] for item in EXAM.items.values()])
+
+    warehouse = published(
+        tmp_path,
+        *[*graded(first, part), *graded(last, physics), *graded(other, part)],
+        *[*verdicts(other, part, judge="other/judge")],
+        *graded(alone, np.ones((ITEMS, 1)), judge="other/judge", judge_version="v0"),
+        benchmark=EXAM,
+    )
+
+    for name in ("accuracy", "categories"):
+        written = words(warehouse, name)
+        assert "demo/a" in written and "demo/b" in written
+        assert "demo/alone" not in written
+    with warehouse.reading() as db:
+        plot(db, "categories")
+        shares = db.sql(
+            "select category, accuracy from metrics "
+            "join (select run_id, model, judge, judge_version from plotted) "
+            "using (run_id, model, judge, judge_version) "
+            "where slice = 'category' and model = 'demo/a' order by category"
+        ).fetchall()
+    assert shares == [("Biology", 0), ("Math", 0), ("Physics", 1)]
