@@ -13,6 +13,7 @@ from pathlib import Path
 from eval_pipeline import building
 from eval_pipeline.benchmark import Benchmark, current
 from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, Journal
+from eval_pipeline.queries import apply_migrations
 from eval_pipeline.records import (
     ItemKey,
     Judgement,
@@ -174,7 +175,7 @@ def add_judged_run(journal: Journal, benchmark: Benchmark, model: str) -> None:
 def fill_warehouse(path: Path, *, models: int, items: int, samples: int) -> None:
     """A new DuckDB file in which every model has answered everything so often, and was judged."""
     with building._new_file(path, {}) as connection:
-        building.apply_migrations(connection)
+        apply_migrations(connection)
         for name, size in (("models", models), ("items", items), ("samples", samples)):
             connection.execute(f"set variable {name} = {size}")
         connection.execute(_WAREHOUSE)

@@ -21,6 +21,7 @@ from bench.options import Options
 from bench.project import environment, run
 from bench.tables import Cell, Table
 from eval_pipeline import building
+from eval_pipeline.deriving import derive
 from eval_pipeline.journal import Journal
 
 # Of a fabricated reply and the verdict on it, as lines of the journal: by their size the memory is
@@ -116,7 +117,6 @@ def derive_all(file: Path, copy: Path, weight: int) -> Derived:
     """Derives all tables in a copy of the file, as if it came from a journal of so many bytes."""
     wall: dict[str, float] = defaultdict(float)
     cpu: dict[str, float] = defaultdict(float)
-    derive = building.derive
 
     def timed(connection: duckdb.DuckDBPyConnection, table: str) -> None:
         wall_before, cpu_before = time.perf_counter(), time.process_time()

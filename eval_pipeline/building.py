@@ -13,13 +13,13 @@ from typing import Any
 import duckdb
 from pydantic import TypeAdapter
 
+from eval_pipeline.deriving import DERIVED, SHOWN_IN, derive
 from eval_pipeline.journal import JUDGED, PREDICTIONS, STREAMS, Journal, Stream
 from eval_pipeline.journal.disk import GoneError, JournalError, remove
 from eval_pipeline.journal.lines import JSONL, PARQUET, longest_line, quoted
+from eval_pipeline.queries import apply_migrations, clear, run_file
 from eval_pipeline.records import now
 
-PACKAGE = Path(__file__).parent
-SQL = PACKAGE / "sql"
 TABLES = {
     "versions": ["benchmark_versions"],
     "items": ["items"],
@@ -30,22 +30,6 @@ TABLES = {
     "rejudged": ["rejudged"],
     "labels": ["human_labels"],
 }
-DERIVED = (
-    "metrics",
-    "pass_at_k",
-    "calibration_bins",
-    "comparisons",
-    "leaderboard_entries",
-    "judge_reliability",
-)
-# Of what changes without the long streams, the derived tables that show it; of the rest, all do.
-SHOWN_IN: Mapping[str, Sequence[str]] = {
-    "sightings": (),
-    "rejudged": ("judge_reliability",),
-    "labels": ("judge_reliability",),
-}
-DERIVING = ("comparing.py", "deriving.py", "reliability/measuring.py")
-"""Where that happens which SQL is not made for."""
 MEGABYTE = 1024 * 1024
 # From here on the memory that DuckDB needs shows beside that of the pipeline.
 LARGE = MEGABYTE
@@ -119,7 +103,7 @@ def _fill(path: Path, order: Order, settings: Mapping[str, str]) -> None:
     with _new_file(path, settings) as connection:
         apply_migrations(connection)
         for stream in order.loads:
-            _clear(connection, TABLES[stream.name])
+            clear(connection, TABLES[stream.name])
             _load(connection, stream, order.journal.files(stream))
         for name in order.derives:
             derive(connection, name)
@@ -133,48 +117,6 @@ def _copy(base: Path, path: Path) -> None:
         shutil.copyfile(base, path)
     except OSError as error:
         raise _not_built(error) from None
-
-
-def _clear(connection: duckdb.DuckDBPyConnection, tables: Sequence[str]) -> None:
-    for table in tables:
-        connection.execute(f"delete from {table}")
-
-
-def derive(connection: duckdb.DuckDBPyConnection, table: str) -> None:
-    """Fills a derived table anew from those before it, in the order of DERIVED."""
-    _clear(connection, [table])
-    if table == "metrics":
-        _run(connection, SQL / "derive" / "scores.sql")
-        _measure(connection)
-    if table == "comparisons":
-        _run(connection, SQL / "derive" / "entries.sql")
-        _compare(connection)
-    if table == "judge_reliability":
-        _run(connection, SQL / "derive" / "judges.sql")
-        _compare_judges(connection)
-    _run(connection, SQL / "derive" / f"{table}.sql")
-
-
-def _measure(connection: duckdb.DuckDBPyConnection) -> None:
-    if connection.table("item_scores").limit(1).fetchone():
-        # Imported late: numpy takes memory, and until something is judged there is no need of it.
-        from eval_pipeline.deriving import measure  # noqa: PLC0415
-
-        measure(connection)
-
-
-def _compare_judges(connection: duckdb.DuckDBPyConnection) -> None:
-    if connection.table("judges_at_work").limit(1).fetchone():
-        from eval_pipeline.reliability.measuring import measure_judges  # noqa: PLC0415
-
-        measure_judges(connection)
-
-
-def _compare(connection: duckdb.DuckDBPyConnection) -> None:
-    if connection.table("entries").limit(1).fetchone():
-        from eval_pipeline.comparing import compare_entries  # noqa: PLC0415
-
-        compare_entries(connection)
 
 
 def _note(connection: duckdb.DuckDBPyConnection, order: Order) -> None:
@@ -260,7 +202,7 @@ def _load(connection: duckdb.DuckDBPyConnection, stream: Stream[Any], files: lis
         longest = max([MEGABYTE, *(longest_line(path) for path in files if path.suffix == JSONL)])
         _show_lines(connection, files, longest)
         given = {"files": [str(path) for path in files], "longest": longest}
-        _run(connection, SQL / "load" / f"{stream.name}.sql", given)
+        run_file(connection, f"load/{stream.name}", given)
 
 
 @contextmanager
@@ -285,40 +227,6 @@ def _show_lines(connection: duckdb.DuckDBPyConnection, files: list[Path], longes
     names = {kind: [quoted(path) for path in files if path.suffix == kind] for kind in kinds}
     shown = [sql.format(", ".join(names[kind])) for kind, sql in kinds.items() if names[kind]]
     connection.execute(f"create or replace temp view lines as {' union all '.join(shown)}")
-
-
-def apply_migrations(connection: duckdb.DuckDBPyConnection) -> list[str]:
-    """Applies every migration that the file has not seen yet, in order; returns their names."""
-    connection.execute(
-        "create table if not exists schema_migrations "
-        "(name varchar primary key, applied_at timestamp)"
-    )
-    applied = {name for (name,) in connection.sql("select name from schema_migrations").fetchall()}
-    missing = [name for name in migration_names() if name not in applied]
-    for name in missing:
-        connection.begin()
-        _run(connection, SQL / "migrations" / name)
-        connection.execute("insert into schema_migrations values (?, ?)", [name, now()])
-        connection.commit()
-    return missing
-
-
-def migration_names() -> list[str]:
-    return sorted(path.name for path in (SQL / "migrations").glob("*.sql"))
-
-
-def recipe() -> list[str]:
-    """All that the numbers are made with: if it changes, the file is to be built anew."""
-    formulas = [*(PACKAGE / "stats").glob("*.py"), *map(PACKAGE.joinpath, DERIVING)]
-    return [path.read_text("utf-8") for path in sorted([*SQL.rglob("*.sql"), *formulas])]
-
-
-def _run(
-    connection: duckdb.DuckDBPyConnection, path: Path, given: Mapping[str, object] | None = None
-) -> None:
-    for statement in connection.extract_statements(path.read_text("utf-8")):
-        wanted = {name: (given or {})[name] for name in statement.named_parameters}
-        connection.execute(statement, wanted or None)
 
 
 def _main(path: str, order: str) -> int:

@@ -16,6 +16,7 @@ from eval_pipeline.journal import Journal, JournalError
 from eval_pipeline.providers.demo.faults import Faults
 from eval_pipeline.providers.demo.server import serve
 from eval_pipeline.providers.model_lists import CatalogError
+from eval_pipeline.queries import query
 from eval_pipeline.reporting import (
     comparison_lines,
     differences_table,
@@ -25,7 +26,7 @@ from eval_pipeline.reporting import (
 )
 from eval_pipeline.runs import Mode, RunError
 from eval_pipeline.settings import Settings
-from eval_pipeline.warehouse import Warehouse, WarehouseError, query
+from eval_pipeline.warehouse import Warehouse, WarehouseError
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 benchmark = typer.Typer(no_args_is_help=True, help="What is measured, version by version.")

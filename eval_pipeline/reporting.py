@@ -8,7 +8,7 @@ from rich.box import SIMPLE
 from rich.markup import escape
 from rich.table import Table
 
-from eval_pipeline.warehouse import apply_migrations, query
+from eval_pipeline.queries import apply_migrations, query
 
 if TYPE_CHECKING:  # loading these takes a moment, and most commands do without
     import pandas as pd

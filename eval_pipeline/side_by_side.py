@@ -9,8 +9,8 @@ import duckdb
 import numpy as np
 
 from eval_pipeline.comparing import Compared, Entry, compare_scores, differences_of
+from eval_pipeline.queries import query
 from eval_pipeline.runs import RunError
-from eval_pipeline.warehouse import query
 
 MOST_NAMED = 8
 

@@ -12,20 +12,13 @@ from typing import Any
 import duckdb
 from filelock import FileLock
 
-from eval_pipeline import building
-from eval_pipeline.building import (
-    Order,
-    WarehouseError,
-    apply_migrations,
-    build,
-    migration_names,
-    recipe,
-)
+from eval_pipeline.building import Order, WarehouseError, build
 from eval_pipeline.journal import STREAMS, Journal, Stream, explained
 from eval_pipeline.journal.disk import GoneError, remove
+from eval_pipeline.queries import migration_names, recipe
 from eval_pipeline.records import fingerprint, now
 
-__all__ = ["Warehouse", "WarehouseError", "apply_migrations", "migration_names", "query"]
+__all__ = ["Warehouse", "WarehouseError"]
 
 log = logging.getLogger(__name__)
 TRIES = 3
@@ -113,18 +106,6 @@ class Warehouse:
         left = self.path.with_name(f"{self.path.name}.wal")
         with suppress(FileNotFoundError):
             left.rename(left.with_name(f"{left.name}.{now():%Y%m%dT%H%M%S.%f}"))
-
-
-def query(
-    connection: duckdb.DuckDBPyConnection, name: str, given: Mapping[str, object] | None = None
-) -> duckdb.DuckDBPyRelation:
-    """The result of a query file under sql/, such as `checks/metrics_out_of_bounds`."""
-    return connection.sql(query_text(name), params=dict(given) if given else None)
-
-
-def query_text(name: str) -> str:
-    """A query file as it stands."""
-    return (building.SQL / f"{name}.sql").read_text("utf-8")
 
 
 def _open_undisturbed(path: Path) -> duckdb.DuckDBPyConnection:

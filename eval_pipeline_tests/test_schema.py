@@ -8,8 +8,8 @@ import pandas as pd
 
 import eval_pipeline
 from eval_pipeline.defs import assets
+from eval_pipeline.queries import apply_migrations, query
 from eval_pipeline.reporting import schema_page
-from eval_pipeline.warehouse import apply_migrations, query
 
 PAGE = Path(eval_pipeline.__file__).parents[1] / "docs" / "schema.md"
 

@@ -14,8 +14,9 @@ import duckdb
 import pytest
 
 from eval_pipeline.journal import LABELS, REJUDGED, SIGHTINGS, STREAMS, Journal
+from eval_pipeline.queries import apply_migrations, migration_names
 from eval_pipeline.records import Label, Repeat, Sighting
-from eval_pipeline.warehouse import Warehouse, apply_migrations, migration_names
+from eval_pipeline.warehouse import Warehouse
 from eval_pipeline_tests.builders import (
     NOON,
     a_journal,

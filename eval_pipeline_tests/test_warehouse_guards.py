@@ -9,9 +9,9 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from eval_pipeline.building import SQL
 from eval_pipeline.journal import JournalError
-from eval_pipeline.warehouse import Warehouse, WarehouseError, apply_migrations
+from eval_pipeline.queries import SQL, apply_migrations
+from eval_pipeline.warehouse import Warehouse, WarehouseError
 from eval_pipeline_tests.builders import NOON, a_journal, a_prediction, a_warehouse
 
 
@@ -63,7 +63,7 @@ def test_changed_sql_is_news_like_a_changed_journal(
     board = changed / "derive" / "leaderboard_entries.sql"
     halved = board.read_text().replace("\n    accuracy,\n", "\n    accuracy / 2 as accuracy,\n", 1)
     board.write_text(halved)
-    monkeypatch.setattr("eval_pipeline.building.SQL", changed)
+    monkeypatch.setattr("eval_pipeline.queries.SQL", changed)
 
     warehouse.publish()
 

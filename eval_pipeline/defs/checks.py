@@ -5,7 +5,7 @@ import dagster as dg
 from eval_pipeline.defs.assets import dataset, judged, metrics, predictions
 from eval_pipeline.defs.metadata import markdown, rows
 from eval_pipeline.defs.resources import WarehouseResource
-from eval_pipeline.warehouse import query
+from eval_pipeline.queries import query
 
 EXAMPLES = 10
 

@@ -7,8 +7,8 @@ import dagster as dg
 import duckdb
 from tabulate import tabulate
 
+from eval_pipeline.queries import query
 from eval_pipeline.stages.workers import Tally
-from eval_pipeline.warehouse import query
 
 MOST_ROWS = 200
 

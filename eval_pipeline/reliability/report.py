@@ -12,6 +12,7 @@ import duckdb
 from tabulate import tabulate
 
 from eval_pipeline.journal import explained
+from eval_pipeline.queries import query
 from eval_pipeline.reliability.measures import (
     BETWEEN_JUDGES,
     OWN_FAMILY,
@@ -19,7 +20,6 @@ from eval_pipeline.reliability.measures import (
     REPEATS,
     Shown,
 )
-from eval_pipeline.warehouse import query
 
 _VERSION_CHARACTERS = 8
 _MARKUP = re.compile(r"([\\`*_\[\]<>|#~&])")

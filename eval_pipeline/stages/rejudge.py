@@ -17,12 +17,12 @@ from eval_pipeline.history import JudgementBrief
 from eval_pipeline.journal import PREDICTIONS, REJUDGED, GoneError, Journal, Stream
 from eval_pipeline.money import Ledger, unpriced
 from eval_pipeline.providers.gateways import Gateways
+from eval_pipeline.queries import query
 from eval_pipeline.records import Item, ItemKey, Model, Prediction, Repeat
 from eval_pipeline.runs import RunError
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.grading import RULES, Grader, graders_of
 from eval_pipeline.stages.workers import Shift, Tally, stopped_by_trouble
-from eval_pipeline.warehouse import query
 
 log = logging.getLogger(__name__)
 TRIES = 3

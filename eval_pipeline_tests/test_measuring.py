@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from statsmodels.stats.proportion import proportion_confint
 
-from eval_pipeline import deriving
-from eval_pipeline.building import apply_migrations, derive
+from eval_pipeline import measuring
+from eval_pipeline.deriving import derive
+from eval_pipeline.queries import apply_migrations
 from eval_pipeline.stats.calibration import last_bin_dropped
 
 Reply = tuple[str, str, int, float | None, float | None]
@@ -142,7 +143,7 @@ def test_below_one_bin_the_error_is_unknown_and_not_0(
 def test_many_runs_are_measured_a_few_at_a_time(
     db: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(deriving, "GRADINGS_AT_ONCE", 2)
+    monkeypatch.setattr(measuring, "GRADINGS_AT_ONCE", 2)
     runs = {f"demo/{n}": some_replies(250, seed=n) for n in range(5)}
 
     fill(db, [(model, *reply[1:]) for model, replies in runs.items() for reply in replies])

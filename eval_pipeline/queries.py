@@ -1,0 +1,67 @@
+"""The SQL files: the migrations that make the tables, and everything that is asked of them."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import duckdb
+
+from eval_pipeline.records import now
+
+PACKAGE = Path(__file__).parent
+SQL = PACKAGE / "sql"
+FORMULAS = ("comparing.py", "deriving.py", "measuring.py", "reliability/measuring.py", "stats/*.py")
+"""What derived tables are computed with besides SQL."""
+
+
+def query(
+    connection: duckdb.DuckDBPyConnection, name: str, given: Mapping[str, object] | None = None
+) -> duckdb.DuckDBPyRelation:
+    """The result of a query file under sql/, such as `checks/metrics_out_of_bounds`."""
+    return connection.sql(query_text(name), params=dict(given) if given else None)
+
+
+def query_text(name: str) -> str:
+    """A query file as it stands."""
+    return (SQL / f"{name}.sql").read_text("utf-8")
+
+
+def run_file(
+    connection: duckdb.DuckDBPyConnection, name: str, given: Mapping[str, object] | None = None
+) -> None:
+    """Runs every statement of a file, each with those of the values that it names."""
+    for statement in connection.extract_statements(query_text(name)):
+        wanted = {name: (given or {})[name] for name in statement.named_parameters}
+        connection.execute(statement, wanted or None)
+
+
+def clear(connection: duckdb.DuckDBPyConnection, tables: Sequence[str]) -> None:
+    """Empties the tables."""
+    for table in tables:
+        connection.execute(f"delete from {table}")
+
+
+def apply_migrations(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    """Applies every migration that the file has not seen yet, in order; returns their names."""
+    connection.execute(
+        "create table if not exists schema_migrations "
+        "(name varchar primary key, applied_at timestamp)"
+    )
+    applied = {name for (name,) in connection.sql("select name from schema_migrations").fetchall()}
+    missing = [name for name in migration_names() if name not in applied]
+    for name in missing:
+        connection.begin()
+        run_file(connection, f"migrations/{name.removesuffix('.sql')}")
+        connection.execute("insert into schema_migrations values (?, ?)", [name, now()])
+        connection.commit()
+    return missing
+
+
+def migration_names() -> list[str]:
+    """Every migration there is, in order."""
+    return sorted(path.name for path in (SQL / "migrations").glob("*.sql"))
+
+
+def recipe() -> list[str]:
+    """All that the numbers are made with: if it changes, the file is to be built anew."""
+    formulas = [path for pattern in FORMULAS for path in PACKAGE.glob(pattern)]
+    return [path.read_text("utf-8") for path in sorted([*SQL.rglob("*.sql"), *formulas])]
