@@ -25,7 +25,7 @@ from eval_pipeline.journal.lines import (
 from eval_pipeline.records import Record
 
 WORTH_IT_FILES = 2
-WORTH_IT_BYTES = 4 * 1024 * 1024
+WORTH_IT_BYTES = 16 * 1024 * 1024
 # Somebody may be reading the old files at this moment.
 GRACE_S = 600
 # DuckDB takes up to 2,048 lines of one file at a time, however long they are.

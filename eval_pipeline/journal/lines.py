@@ -10,6 +10,7 @@ from typing import NamedTuple, TypeVar
 
 import duckdb
 from pydantic import ValidationError
+from pydantic_core import to_json
 
 from eval_pipeline.journal.disk import GoneError, JournalError
 from eval_pipeline.records import Record
@@ -92,7 +93,7 @@ def read_file(path: Path, record: type[R]) -> Iterator[R]:
 
 def as_line(record: Record) -> bytes:
     """The record as it stands in a journal file."""
-    return record.model_dump_json().encode() + b"\n"
+    return to_json(record) + b"\n"
 
 
 @contextmanager

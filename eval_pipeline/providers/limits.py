@@ -51,6 +51,7 @@ class Window:
     def __init__(self, most: int) -> None:
         self.most = most
         self._width = float(most)
+        self._full = max(2 * SMALLEST_BURST, most)
         self._cut_at = float("-inf")
         # What became of the last round of requests since the cut.
         self._turned_away: deque[bool] = deque()
@@ -62,6 +63,8 @@ class Window:
 
     def answered(self, started: float) -> None:
         """A request that began then was let through: a tenth more per round while all are."""
+        if not self._bad and self._width == self.most and len(self._turned_away) >= self._full:
+            return  # one more in a round that went well tells nothing new
         self._note(started, turned_away=False)
         grown = 1.0 if self._bad else max(1.0, FASTEST_GROWTH * self._width)
         self._width = min(float(self.most), self._width + grown / self._width)

@@ -150,8 +150,15 @@ class Pace:
             self._let_in()
 
     @property
+    def is_metered(self) -> bool:
+        """Whether it matters how many tokens a request will take."""
+        return bool(self._meters)
+
+    @property
     def _is_open(self) -> bool:
-        return self._running < self.window.width and time.monotonic() >= self._closed_until
+        if self._running >= self.window.width:
+            return False
+        return not self._closed_until or time.monotonic() >= self._closed_until
 
     async def _wait_for_a_place(self, halt: Halt) -> None:
         future = halt.future()

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import count
 from secrets import token_hex
 from typing import Any
@@ -116,6 +117,7 @@ class Asker:
         shift.heed(outcome, f"{self.model.id}: {asked.error or outcome}")
         await writer.post(make, shift.landed, size=asked.size)
 
+    @cached_property
     def _token_limit(self) -> int | None:
         """Where a limit has to be sent, it is not more than the model can do."""
         limit, most = self.experiment.max_tokens, self.model.max_output_tokens
@@ -123,15 +125,19 @@ class Asker:
             return min(most, MAX_TOKENS)
         return limit
 
-    @property
+    @cached_property
     def _temperature(self) -> float | None:
         return self.experiment.temperature if self.model.temperature else None
+
+    @cached_property
+    def _stream(self) -> bool:
+        return self.experiment.stream and self.model.streaming
 
     def _extra(self, sample: int) -> Mapping[str, JsonValue]:
         """Where there is a seed, every sample has its own; the first is asked as if alone."""
         extra = self.experiment.extra
         match extra.get("seed"):
-            case int(seed) if sample and not isinstance(seed, bool):
+            case int(seed) if not isinstance(seed, bool):
                 return {**extra, "seed": seed + sample}
         return extra
 
@@ -140,9 +146,9 @@ class Asker:
             model=self.model.request_name,
             messages=question_messages(item, self.model, self.system_prompt),
             temperature=self._temperature,
-            max_tokens=self._token_limit(),
-            stream=self.experiment.stream and self.model.streaming,
-            extra=self._extra(sample),
+            max_tokens=self._token_limit,
+            stream=self._stream,
+            extra=self._extra(sample) if sample else self.experiment.extra,
         )
 
 

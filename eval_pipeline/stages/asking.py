@@ -59,7 +59,7 @@ class Asking:
 
     async def _enter(self, request: ChatRequest, shift: Shift) -> "_Turn":
         """Waits until a request may be made, and may be paid for."""
-        tokens = self.forecast.expect(request).tokens
+        tokens = self.forecast.expect(request).tokens if self.pace.is_metered else 0.0
         await self.pace.enter(shift.halt, tokens=tokens)
         if not shift.account.purses:
             return _Turn(tokens, 0.0)
