@@ -1,8 +1,6 @@
 """Fills a new DuckDB file from the journal; a large one in a process of its own."""
 
-import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -17,6 +15,7 @@ from eval_pipeline.deriving import DERIVED, SHOWN_IN, derive
 from eval_pipeline.journal import JUDGED, PREDICTIONS, STREAMS, Journal, Stream
 from eval_pipeline.journal.disk import GoneError, JournalError, remove
 from eval_pipeline.journal.lines import JSONL, PARQUET, longest_line, quoted
+from eval_pipeline.processes import EXPLAINED, GONE, last_words, run_module
 from eval_pipeline.queries import apply_migrations, clear, run_file
 from eval_pipeline.records import now
 
@@ -40,9 +39,6 @@ LEAST_MEMORY = 88 * MEGABYTE
 PARQUET_FACTOR = 4
 # Rows are wide: a group of them is held in memory until it is written.
 ROWS_AT_ONCE = 4096
-EXPLAINED, GONE = 3, 4
-# Of the environment, which has keys in it.
-NEEDED = ("PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "PYTHONPATH", "SYSTEMROOT", "TEMP")
 
 
 class WarehouseError(Exception):
@@ -173,26 +169,16 @@ def _fill_apart(path: Path, order: Order) -> None:
     """The same in another process: what DuckDB took stays with the process that took it."""
     absolute = replace(order, journal=Journal(order.journal.root.absolute()))
     given = TypeAdapter(Order).dump_json(absolute).decode()
-    done = subprocess.run(  # noqa: S603  (it is this very module)
-        [sys.executable, "-m", __name__, str(path), given],
-        cwd=Path(__file__).parents[1],
-        env={name: os.environ[name] for name in NEEDED if name in os.environ},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    said = done.stderr.strip()
+    done = run_module(__name__, str(path), given)
     match done.returncode:
         case 0:
             return
         case code if code == GONE:
             raise GoneError(order.journal.root)
         case code if code == EXPLAINED:
-            raise WarehouseError(said)
-        case code:
-            last = said.splitlines()[-1:] or [f"exit code {code}"]
-            raise WarehouseError(f"The DuckDB file can not be built ({last[0]}).")
+            raise WarehouseError(done.stderr.strip())
+        case _:
+            raise WarehouseError(f"The DuckDB file can not be built ({last_words(done)}).")
 
 
 def _load(connection: duckdb.DuckDBPyConnection, stream: Stream[Any], files: list[Path]) -> None:

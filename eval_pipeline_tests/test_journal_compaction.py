@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from eval_pipeline.journal import FORMAT, JUDGED, PREDICTIONS, Journal, JournalError
-from eval_pipeline.journal.compaction import GRACE_S, WORTH_IT_BYTES
+from eval_pipeline.journal.compaction import GRACE_S, WORTH_IT_BYTES, compact
 from eval_pipeline.records import Prediction
 from eval_pipeline.warehouse import Warehouse
 from eval_pipeline_tests.builders import NOON, a_journal, a_judgement, a_prediction, a_run
@@ -85,6 +85,55 @@ def test_one_file_is_compacted_only_if_it_is_large(
     journal.compact(PREDICTIONS, MODEL, RUN)
 
     assert [path.suffix == ".parquet" for path in journal.files(PREDICTIONS)] == [compacted]
+
+
+def a_large_journal(folder: Path) -> Journal:
+    journal = Journal(folder)
+    write(journal, "a", a_prediction("q1", answer="x" * WORTH_IT_BYTES), a_prediction("q2"))
+    return journal
+
+
+def test_a_large_run_is_compacted_in_a_process_without_the_keys(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[dict[str, Any]] = []
+    run = subprocess.run
+
+    def watched(*command: Any, **options: Any) -> Any:
+        started.append(options["env"])
+        return run(*command, **options)
+
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-planted-0123456789")
+    monkeypatch.setattr(subprocess, "run", watched)
+    journal = a_large_journal(tmp_path)
+
+    journal.compact(PREDICTIONS, MODEL, RUN)
+
+    assert len(started) == 1 and "sk-planted" not in str(started)
+    assert names(journal) == ["q1", "q2"]
+    assert [path.suffix for path in journal.files(PREDICTIONS)] == [".parquet"]
+
+
+def test_what_nobody_waits_for_any_more_is_not_swapped_in(tmp_path: Path) -> None:
+    journal = a_journal_of_two_files(tmp_path)
+    folder = journal.files(PREDICTIONS)[0].parent
+
+    compact(folder, "new", Prediction, still_wanted=lambda: False)
+
+    assert kinds(journal) == [".jsonl", ".jsonl"]
+    assert names(journal) == ["q1", "q2", "q3"]
+
+
+def test_a_compaction_that_fails_apart_is_told_and_changes_nothing(tmp_path: Path) -> None:
+    journal = a_large_journal(tmp_path)
+    (spoilt,) = journal.files(PREDICTIONS)
+    with spoilt.open("ab") as file:
+        file.write(b'{"of": "another version"}\n')
+
+    with pytest.raises(JournalError, match="another version of eval_pipeline"):
+        journal.compact(PREDICTIONS, MODEL, RUN)
+
+    assert kinds(journal) == [".jsonl"]
 
 
 def test_a_run_without_files_needs_no_compaction(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import chain
@@ -25,7 +25,7 @@ from eval_pipeline.journal.lines import (
 from eval_pipeline.records import Record
 
 WORTH_IT_FILES = 2
-WORTH_IT_BYTES = 16 * 1024 * 1024
+WORTH_IT_BYTES = 8 * 1024 * 1024
 # Somebody may be reading the old files at this moment.
 GRACE_S = 600
 # DuckDB takes up to 2,048 lines of one file at a time, however long they are.
@@ -58,7 +58,9 @@ class _Gathered:
         self.size += written
 
 
-def compact(folder: Path, name: str, record: type[Record]) -> None:
+def compact(
+    folder: Path, name: str, record: type[Record], still_wanted: Callable[[], bool] = lambda: True
+) -> None:
     """Puts the folder's records into one Parquet file, if that is worth it."""
     remove_superseded(folder)
     paths = files_below(folder)
@@ -71,8 +73,9 @@ def compact(folder: Path, name: str, record: type[Record]) -> None:
             _build(gathered, built, _replaced(folder, paths))
             _check(built, gathered)
             sync(built)
-            built.replace(folder / f"{name}{PARQUET}")
-            sync(folder)
+            if still_wanted():
+                built.replace(folder / f"{name}{PARQUET}")
+                sync(folder)
 
 
 def remove_superseded(folder: Path) -> None:
@@ -89,6 +92,13 @@ def remove_superseded(folder: Path) -> None:
 
 def _is_settled(path: Path) -> bool:
     return time.time() - path.stat().st_mtime > GRACE_S
+
+
+def is_large(folder: Path) -> bool:
+    """Whether it takes long enough, and so much memory, that a process of its own is better."""
+    with explained(folder):
+        sizes = [path.stat().st_size for path in folder.glob(f"[!.]*{JSONL}")]
+    return sum(sizes) >= WORTH_IT_BYTES
 
 
 def _is_worth_it(paths: list[Path]) -> bool:

@@ -15,10 +15,11 @@ from urllib.parse import quote, unquote
 
 from filelock import FileLock, Timeout
 
-from eval_pipeline.journal.compaction import compact, remove_superseded
+from eval_pipeline.journal.compaction import compact, is_large, remove_superseded
 from eval_pipeline.journal.disk import GoneError, JournalError, explained, sync
 from eval_pipeline.journal.lines import JSONL, as_line, files_below, read_file, source
 from eval_pipeline.journal.writer import JournalWriter
+from eval_pipeline.processes import EXPLAINED, GONE, last_words, run_module
 from eval_pipeline.records import (
     BenchmarkVersion,
     ExamQuestion,
@@ -130,9 +131,13 @@ class Journal:
     def compact(self, stream: Stream[Any], model: str, run_id: str) -> None:
         """Makes one file of the run's many; only while this process has claimed the model."""
         folder = self._folder(stream, model, run_id)
-        if folder.is_dir():
-            with explained(folder):
-                self._make(folder)
+        if not folder.is_dir():
+            return
+        with explained(folder):
+            self._make(folder)
+        if is_large(folder):
+            _compact_apart(folder, stream)
+        else:
             compact(folder, _process_name(), stream.record)
 
     @asynccontextmanager
@@ -196,6 +201,20 @@ def _changed_at(path: Path) -> float:
     with suppress(FileNotFoundError):
         return path.stat().st_mtime
     raise GoneError(path)
+
+
+def _compact_apart(folder: Path, stream: Stream[Any]) -> None:
+    words = (str(folder.absolute()), _process_name(), stream.name)
+    done = run_module("eval_pipeline.journal.apart", *words)
+    match done.returncode:
+        case 0:
+            return
+        case code if code == GONE:
+            raise GoneError(folder)
+        case code if code == EXPLAINED:
+            raise JournalError(done.stderr.strip())
+        case _:
+            raise JournalError(f"{folder} could not be compacted ({last_words(done)}).")
 
 
 async def _acquire(lock: FileLock, what: str) -> None:

@@ -1,0 +1,30 @@
+"""Our own modules as processes: what one takes is given back when it ends, and it has no keys."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+EXPLAINED, GONE = 3, 4
+"""How such a process ends if it has said what is wrong, or if a file went that it was reading."""
+# Of the environment, which has keys in it.
+NEEDED = ("PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "PYTHONPATH", "SYSTEMROOT", "TEMP")
+
+
+def run_module(module: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """Runs the module to its end; what it writes to stderr is for us."""
+    return subprocess.run(  # noqa: S603  (the modules are our own)
+        [sys.executable, "-m", module, *words],
+        cwd=Path(__file__).parents[1],
+        env={name: os.environ[name] for name in NEEDED if name in os.environ},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def last_words(done: subprocess.CompletedProcess[str]) -> str:
+    """What it said at the end, or at least how it ended."""
+    said = done.stderr.strip().splitlines()
+    return said[-1] if said else f"exit code {done.returncode}"
