@@ -116,6 +116,7 @@ select
     round(input_tokens * prompt_price + output_tokens * completion_price, 9) as cost_usd,
     false as cost_estimated,
     latency_s, first_token_s, latency_s - first_token_s as generation_s,
+    output_tokens / 2 / (latency_s - first_token_s) as output_tokens_per_s,
     1 as attempts,
     prediction_id as request_hash,
     finished_at

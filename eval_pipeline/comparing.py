@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from eval_pipeline.deriving import insert
 from eval_pipeline.stats.bootstrap import Floats, Ints, seed_of
 from eval_pipeline.stats.clusters import clustered_error
-from eval_pipeline.stats.pairs import Differences, Paired, compare, holm
+from eval_pipeline.stats.intervals import Interval
+from eval_pipeline.stats.pairs import Differences, Paired, compare, compare_clusters, holm
 from eval_pipeline.stats.ties import letters, rank_range
 
 LEVEL = 0.05
@@ -47,10 +48,14 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True)
 class Scores:
-    """The mean score of each entry (a row, from 1 on) on each item (a column); NaN for none."""
+    """The mean score of each entry (a row, from 1 on) on each item (a column); NaN for none.
+
+    Items of one unit are not independent: of a cluster that the suite names, or an item alone.
+    """
 
     table: Floats
     clusters: Ints
+    units: Ints
 
     def compare(self, a: Entry, b: Entry) -> "Compared | None":
         """The two on the items that both have a score on; None if there are none."""
@@ -58,7 +63,14 @@ class Scores:
         shared = ~np.isnan(first - second)
         if not shared.any():
             return None
-        return compare_scores(a, b, first[shared], second[shared], self.clusters[shared])
+        return compare_scores(
+            a,
+            b,
+            first[shared],
+            second[shared],
+            clusters=self.clusters[shared],
+            units=self.units[shared],
+        )
 
 
 class Compared(NamedTuple):
@@ -82,20 +94,21 @@ class Compared(NamedTuple):
         return (*judge, self.family, self.a.experiment if self.family == "models" else "")
 
 
-def compare_scores(a: Entry, b: Entry, first: Floats, second: Floats, clusters: Ints) -> Compared:
+def compare_scores(
+    a: Entry, b: Entry, first: Floats, second: Floats, *, clusters: Ints, units: Ints
+) -> Compared:
     """Two entries by their scores on the same items."""
     differences = differences_of(first, second)
-    values, counts = np.unique(differences, return_counts=True)
-    binary = a.replies == b.replies == 1 and _is_binary(first) and _is_binary(second)
     seed = seed_of(*sorted([a.name, b.name]), a.judge, a.judge_version)
-    return Compared(
-        a,
-        b,
-        float(first.mean()),
-        float(second.mean()),
-        compare(Differences(values, counts, binary=binary), seed=seed),
-        clustered_error(differences, clusters),
-    )
+    distinct, numbers = np.unique(units, return_inverse=True)
+    if len(distinct) < len(units):
+        paired = compare_clusters(differences, numbers, seed=seed)
+    else:
+        values, counts = np.unique(differences, return_counts=True)
+        binary = a.replies == b.replies == 1 and _is_binary(first) and _is_binary(second)
+        paired = compare(Differences(values, counts, binary=binary), seed=seed)
+    error = clustered_error(differences, clusters)
+    return Compared(a, b, float(first.mean()), float(second.mean()), paired, error)
 
 
 def differences_of(first: Floats, second: Floats) -> Floats:
@@ -120,11 +133,15 @@ def compare_entries(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def _scores(connection: duckdb.DuckDBPyConnection, entries: int) -> Scores:
-    found = connection.sql("select entry, item, cluster, score from entry_scores").fetchnumpy()
+    found = connection.sql(
+        "select entry, item, entry_scores.cluster, unit, score "
+        "from entry_scores join exam using (item)"
+    ).fetchnumpy()
     _, first, column = np.unique(found["item"], return_index=True, return_inverse=True)
     table = np.full((entries + 1, len(first)), np.nan)
     table[found["entry"], column] = found["score"]
-    return Scores(table, np.asarray(found["cluster"])[first].astype(np.int64))
+    clusters, units = (np.asarray(found[name])[first] for name in ("cluster", "unit"))
+    return Scores(table, clusters.astype(np.int64), units.astype(np.int64))
 
 
 def _pairs(entries: Sequence[Entry]) -> Iterator[tuple[Entry, Entry]]:
@@ -166,8 +183,8 @@ def _columns(
         "accuracy_a": _floats(one.accuracy_a for one in found),
         "accuracy_b": _floats(one.accuracy_b for one in found),
         "difference": _floats(one.difference for one in paired),
-        "difference_low": _floats(one.low for one in paired),
-        "difference_high": _floats(one.high for one in paired),
+        **_ends("difference", [one.interval for one in paired]),
+        **_ends("bootstrap", [one.bootstrap for one in paired]),
         "standard_error": _floats(one.standard_error for one in paired),
         "standard_error_clustered": _floats(one.standard_error_clustered for one in found),
         "better": np.array([one.better for one in paired], dtype=np.int64),
@@ -176,7 +193,9 @@ def _columns(
         "p_value": _floats(one.p_value for one in paired),
         "p_adjusted": _floats(one.p_value for one in corrected),
         "pairs": np.array([one.pairs for one in corrected], dtype=np.int64),
-        "detectable": _floats(one.detectable for one in paired),
+        "detectable": _floats(
+            one.detectable(after.pairs) for one, after in zip(paired, corrected, strict=True)
+        ),
     }
 
 
@@ -194,6 +213,13 @@ def _ranks(
         for name in names:
             best, worst = ranges[name]
             yield f"{name}, {best}, {worst}, '{tied[name]}'"
+
+
+def _ends(name: str, intervals: Sequence[Interval | None]) -> Mapping[str, Floats]:
+    return {
+        f"{name}_low": _floats(one and one.low for one in intervals),
+        f"{name}_high": _floats(one and one.high for one in intervals),
+    }
 
 
 def _is_binary(scores: Floats) -> bool:

@@ -141,7 +141,7 @@ class LastWords:
         self._numbers = array("q", [-1]) * len(self.replies)
         self._is_result = bytearray(len(self.replies))
         for number, prediction in enumerate(predictions):
-            self._note(number, prediction)
+            self.note(number, prediction)
 
     def missing(self, *, result: bool) -> Sequence[int]:
         """The replies without any; with `result`, also those that say nothing about the model."""
@@ -153,13 +153,16 @@ class LastWords:
         reply = self.replies.find(key, sample)
         return reply is not None and self._numbers[reply] == number
 
-    def _note(self, number: int, prediction: PredictionBrief) -> None:
+    def note(self, number: int, prediction: PredictionBrief) -> int | None:
+        """The reply on which this prediction, the run's next, is the last word so far."""
         reply = self.replies.find(prediction.key, prediction.sample)
         moment = prediction.finished_at.timestamp()
-        if reply is not None and self._moments[reply] <= moment:
-            self._moments[reply] = moment
-            self._numbers[reply] = number
-            self._is_result[reply] = prediction.outcome.is_result
+        if reply is None or self._moments[reply] > moment:
+            return None
+        self._moments[reply] = moment
+        self._numbers[reply] = number
+        self._is_result[reply] = prediction.outcome.is_result
+        return reply
 
 
 def earlier_runs(journal: Journal, wanted: Run) -> list[Run]:
@@ -175,6 +178,13 @@ def earlier_runs(journal: Journal, wanted: Run) -> list[Run]:
 def with_plan(run: Run, wanted: Run, journal: Journal) -> Run:
     """One of the earlier runs, with its own plan if that is not the wanted one."""
     return run if run.plan is wanted.plan else _whole(run, journal)
+
+
+def count_results(journal: Journal, run: Run, wanted: Run) -> int:
+    """To how many of the wanted replies this run has one that says something about the model."""
+    briefs = journal.read(PREDICTION_BRIEFS, run.model, run.run_id)
+    words = LastWords(wanted.plan, briefs, wanted.samples)
+    return wanted.planned - len(words.missing(result=True))
 
 
 def is_judged(journal: Journal, run: Run) -> bool:

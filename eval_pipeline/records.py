@@ -10,6 +10,7 @@ from pydantic import (
     AfterValidator,
     AwareDatetime,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     JsonValue,
@@ -178,6 +179,19 @@ class Scope(StrEnum):
     FILTERED = "filtered"
 
 
+def _none_one_or_several(run_ids: object) -> object:
+    match run_ids:
+        case None:
+            return ()
+        case str():
+            return (run_ids,)
+    return run_ids
+
+
+RunIds = Annotated[tuple[str, ...], BeforeValidator(_none_one_or_several)]
+"""Ids of runs; journals from before there could be several name one, or null."""
+
+
 class Run(Record):
     """One evaluation of one model over a plan of items under one experiment."""
 
@@ -191,7 +205,7 @@ class Run(Record):
     parameters: dict[str, JsonValue]
     simulated: bool
     opened_at: AwareDatetime
-    carry_from: str | None = None
+    carry_from: RunIds = ()
     samples: int = Field(default=1, ge=1)
 
     @property
@@ -350,6 +364,7 @@ class Judgement(Record):
     sample: int = 0
     judge: str
     judge_version: str
+    prompt_hash: str | None = None
     outcome: Outcome
     score: float | None = Field(ge=0, le=1)
     reason: str

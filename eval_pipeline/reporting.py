@@ -14,10 +14,11 @@ if TYPE_CHECKING:  # loading these takes a moment, and most commands do without
     import pandas as pd
 
     from eval_pipeline.side_by_side import SideBySide
+    from eval_pipeline.stats.intervals import Interval
 
 LEVEL = 0.05
 
-
+OTHERWISE_JUDGED = ", with another prompt or limit than its official verdicts"
 CAPTION = (
     "In brackets the 95 % interval; # is the range of ranks that the data allow. Models that share "
     "a letter can not be told apart. Calibration error: lower is better. 3x140 are three runs of "
@@ -26,12 +27,11 @@ CAPTION = (
 
 
 def leaderboard_tables(rows: "pd.DataFrame") -> Iterator[Table]:
-    """The leaderboard, one table per judge; simulated models are called so."""
-    boards = list(rows.groupby(["judge", "judge_version"], sort=False)) or [(("", ""), rows)]
-    for (judge, _), board in boards:
-        yield _leaderboard_table(
-            board, f", judged by {escape(str(judge))}" if len(boards) > 1 else ""
-        )
+    """The leaderboard, one table per judge, who is named; simulated models are called so."""
+    if rows.empty:
+        yield _leaderboard_table(rows, "")
+    for judge, board in rows.groupby("judge", sort=False):
+        yield _leaderboard_table(board, f", judged by {escape(str(judge))}")
 
 
 def _leaderboard_table(rows: "pd.DataFrame", judged_by: str) -> Table:
@@ -69,9 +69,9 @@ def comparison_lines(found: "SideBySide") -> list[str]:
     lines = [
         f"A: {found.a.name}: {one.accuracy_a:.1%}",
         f"B: {found.b.name}: {one.accuracy_b:.1%}",
-        f"A - B: {_points(paired.difference)} points (95 % interval {_points(paired.low)} to "
-        f"{_points(paired.high)}) on {_counted(paired.items, 'item')} that both were scored on by "
-        f"{found.judge.judge}",
+        f"A - B: {_points(paired.difference)} points{_within(paired.interval)} on "
+        f"{_counted(paired.items, 'item')} that both were scored on by {found.judge.judge}"
+        + ("" if found.is_official else OTHERWISE_JUDGED),
         f"A scored higher on {paired.better}, B on {paired.worse} of them.",
         f"p = {paired.p_value:.2g} ({_TESTS[paired.test]})"
         + (
@@ -80,14 +80,20 @@ def comparison_lines(found: "SideBySide") -> list[str]:
             else f"; {found.corrected:.2g} corrected for {_counted(found.pairs, 'pair')} (Holm)"
         ),
     ]
-    if paired.detectable is not None:
+    if (detectable := paired.detectable(found.pairs or 1)) is not None:
         lines.append(
-            f"A true difference of {paired.detectable * 100:.1f} points would be found in 80 % of "
-            "such comparisons; do not expect a smaller one to show."
+            f"A true difference of {detectable * 100:.1f} points would be found in 80 % of such "
+            "comparisons; do not expect a smaller one to show."
         )
     certain = p_value < LEVEL
     lines.append(f"{better.name} is better." if certain else "They can not be told apart.")
     return lines
+
+
+def _within(interval: "Interval | None") -> str:
+    if interval is None:
+        return ""
+    return f" (95 % interval {_points(interval.low)} to {_points(interval.high)})"
 
 
 def differences_table(found: "SideBySide", most: int) -> Table:

@@ -11,6 +11,7 @@ from eval_pipeline.history import (
     PREDICTION_BRIEFS,
     LastWords,
     Pending,
+    count_results,
     earlier_runs,
     is_judged,
     with_plan,
@@ -134,32 +135,36 @@ def open_run(
         if chosen or run.run_id == wanted.run_id or opened.pending or not is_judged(journal, run):
             return opened
     if mode is not Mode.FRESH:
-        wanted = wanted.model_copy(update={"carry_from": _predecessor(earlier, wanted)})
+        wanted = wanted.model_copy(update={"carry_from": _forebears(journal, earlier, wanted)})
     journal.write_whole(RUNS, wanted.model, wanted.run_id, records=[wanted])
     return OpenRun(wanted, Pending(wanted.plan, range(wanted.planned)))
 
 
-def _predecessor(earlier: list[Run], wanted: Run) -> str | None:
-    """The run that a new one carries over: of an older benchmark version, or with fewer samples."""
+def _forebears(journal: Journal, earlier: list[Run], wanted: Run) -> tuple[str, ...]:
+    """The runs that a new one carries over, those with most of its replies first.
+
+    None where it repeats a run that has them all: that is meant to be asked anew.
+    """
     alike = [
         run
         for run in earlier
         if (run.experiment, run.parameters) == (wanted.experiment, wanted.parameters)
     ]
-    here = [run for run in alike if run.benchmark_version == wanted.benchmark_version]
-    if here:
-        return _with_fewer_samples(here, wanted)
-    most = max(alike, key=lambda run: min(run.samples, wanted.samples), default=None)
-    return most.run_id if most else None
+    same = (run for run in alike if _covers(run, wanted))
+    if any(count_results(journal, run, wanted) == wanted.planned for run in same):
+        return ()
+    # Also those that have none: they may go on before this run does.
+    results = {run.run_id: count_results(journal, run, wanted) for run in alike}
+    return tuple(sorted(results, key=results.__getitem__, reverse=True))
 
 
-def _with_fewer_samples(here: list[Run], wanted: Run) -> str | None:
-    """None also where the run repeats one that has as many: that is meant to be asked anew."""
-    if any(run.samples >= wanted.samples and run.plan == wanted.plan for run in here):
-        return None
-    fewer = [run for run in here if run.samples < wanted.samples]
-    best = max(fewer, key=lambda run: (run.plan == wanted.plan, run.samples), default=None)
-    return best.run_id if best else None
+def _covers(run: Run, wanted: Run) -> bool:
+    """Whether it sets out to measure all that is wanted, in the same benchmark version."""
+    return (
+        run.benchmark_version == wanted.benchmark_version
+        and run.plan == wanted.plan
+        and run.samples >= wanted.samples
+    )
 
 
 def _find(

@@ -11,6 +11,7 @@ import numpy as np
 from eval_pipeline.comparing import Compared, Entry, compare_scores, differences_of
 from eval_pipeline.queries import query
 from eval_pipeline.runs import RunError
+from eval_pipeline.stats.bootstrap import Ints
 
 MOST_NAMED = 8
 
@@ -68,12 +69,14 @@ class SideBySide:
     differences: Sequence[Difference]
     corrected: float | None
     pairs: int | None
+    is_official: bool
 
 
 class _Seen(NamedTuple):
     """A side as one judge sees it: the runs that count may differ."""
 
     side: Side
+    is_official: bool
     judged_at: datetime
 
 
@@ -89,15 +92,21 @@ def compare_sides(
     if not rows:
         raise RunError(f"{first.name} and {second.name} share no item that {by.judge} has scored.")
     scores = np.array([(row[3], row[4]) for row in rows], dtype=np.float64)
-    _, clusters = np.unique([row[5] for row in rows], return_inverse=True)
+    clusters, units = (_numbered([str(row[place]) for row in rows]) for place in (5, 6))
     entries = first.entry(1, by), second.entry(2, by)
-    compared = compare_scores(*entries, scores[:, 0], scores[:, 1], clusters.astype(np.int64))
+    compared = compare_scores(*entries, scores[:, 0], scores[:, 1], clusters=clusters, units=units)
     differing = differences_of(scores[:, 0], scores[:, 1]) != 0
     differences = [
         Difference(*row[:5]) for row, differs in zip(rows, differing, strict=True) if differs
     ]
     corrected, pairs = _corrected(db, first, second, by)
-    return SideBySide(first, second, by, compared, differences, corrected, pairs)
+    official = _official(*(sides[by] for sides in seen))
+    return SideBySide(first, second, by, compared, differences, corrected, pairs, official)
+
+
+def _numbered(names: Sequence[str]) -> Ints:
+    _, numbers = np.unique(names, return_inverse=True)
+    return numbers.astype(np.int64)
 
 
 def _seen(db: duckdb.DuckDBPyConnection, name: str, experiment: str) -> dict[Judge, _Seen]:
@@ -105,7 +114,7 @@ def _seen(db: duckdb.DuckDBPyConnection, name: str, experiment: str) -> dict[Jud
     found = _rows(db, name, experiment)
     meant = dict.fromkeys(row[0] for row in found)
     if len(meant) == 1:
-        return {Judge(*row[7:9]): _Seen(Side(*row[1:7]), row[9]) for row in found}
+        return {Judge(*row[7:9]): _Seen(Side(*row[1:7]), *row[9:]) for row in found}
     if meant:
         raise RunError(f"'{name}' may be any of {len(meant)}: {_listed(found)}. Which one?")
     if runs := _rows(db, f"{name}@", experiment):
@@ -139,13 +148,19 @@ def _refuse_other_versions(a: Mapping[Judge, _Seen], b: Mapping[Judge, _Seen]) -
 
 
 def _judge(a: Mapping[Judge, _Seen], b: Mapping[Judge, _Seen], judge: str | None) -> Judge:
-    """The judge who scored both, the one last at work if there are several."""
+    """The judge who scored both: official if possible, and of several the one last at work."""
     common = [by for by in a if by in b and judge in (None, by.judge)]
     if not common:
         first, second = (next(iter(sides.values())).side for sides in (a, b))
         whom = judge or "one judge in the same version"
         raise RunError(f"{first.name} and {second.name} have no verdicts of {whom} in common.")
-    return max(common, key=lambda by: (a[by].judged_at, b[by].judged_at, by))
+    return max(
+        common, key=lambda by: (_official(a[by], b[by]), a[by].judged_at, b[by].judged_at, by)
+    )
+
+
+def _official(*seen: _Seen) -> bool:
+    return all(one.is_official for one in seen)
 
 
 def _scores(

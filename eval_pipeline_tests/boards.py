@@ -29,7 +29,6 @@ EXAM = a_benchmark(
         a_question(
             f"q{n:02}",
             category=CATEGORIES[n % 3],
-            cluster=f"c{n // 4}",
             image=PICTURE if n % 10 == 9 else None,
         )
         for n in range(ITEMS)
@@ -37,7 +36,7 @@ EXAM = a_benchmark(
 )
 ABOUT = pd.DataFrame(
     [
-        (key.item_id, one.category, one.cluster, one.image is None)
+        (key.item_id, one.category, one.cluster or one.category, one.image is None)
         for key, one in EXAM.items.items()
     ],
     columns=["item_id", "category", "cluster", "is_text"],

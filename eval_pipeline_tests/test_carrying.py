@@ -1,19 +1,24 @@
 """A changed benchmark or more samples: what would be asked in the same way is not asked again."""
 
 import json
+import tracemalloc
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
 
-from eval_pipeline.benchmark import keep, load_benchmark
+from eval_pipeline.benchmark import Benchmark, keep, load_benchmark
 from eval_pipeline.carrying import carry_over
-from eval_pipeline.history import Pending, ReplyKey
-from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS
+from eval_pipeline.history import PREDICTION_BRIEFS, LastWords, Pending, ReplyKey
+from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, Journal, Stream
 from eval_pipeline.providers.demo.faults import Faults
 from eval_pipeline.records import ItemKey, Prediction, Prices, Run
-from eval_pipeline.runs import Mode
+from eval_pipeline.runs import Mode, open_run
 from eval_pipeline.settings import PACKAGE
 from eval_pipeline.stages.predict import Launch
 from eval_pipeline_tests.builders import (
@@ -39,10 +44,13 @@ def change_questions(stand: Stand, change: Callable[[Rows], object]) -> None:
     keep(load_benchmark(stand.settings), stand.journal)
 
 
-def evaluate(stand: Stand, run_id: str, mode: Mode = Mode.AUTO) -> tuple[list[str], int]:
+def evaluate(
+    stand: Stand, run_id: str, mode: Mode = Mode.AUTO, *, only: str = ""
+) -> tuple[list[str], int]:
     """Which items were asked in this run, and how many verdicts were asked for."""
     before = stand.gateway.requests["demo/judge"]
-    stand.predict(STRONG, launch=Launch(run_id, mode))
+    settings = stand.settings.overridden({"plan": {"test_filter": only}})
+    stand.predict(STRONG, launch=Launch(run_id, mode), settings=settings)
     stand.judge("demo/strong")
     here = stand.journal.read(PREDICTIONS, "demo/strong", run_id)
     asked = sorted(one.item_id for one in here if one.carried_from is None)
@@ -58,9 +66,11 @@ def hash_of(reply: ReplyKey) -> str:
     return a_prediction(reply.key.item_id).request_hash
 
 
-def ask(stand: Stand, run_id: str, samples: int, mode: Mode = Mode.AUTO) -> list[str]:
+def ask(
+    stand: Stand, run_id: str, samples: int, mode: Mode = Mode.AUTO, *, only: str = ""
+) -> list[str]:
     """Asks each item so often; says which replies were asked for in this run."""
-    settings = stand.settings.overridden({"plan": {"samples": samples}})
+    settings = stand.settings.overridden({"plan": {"samples": samples, "test_filter": only}})
     (tally,) = stand.predict(STRONG, launch=Launch(run_id, mode), settings=settings)
     here = [one for one in replies(stand, run_id) if one.carried_from is None]
     assert tally.asked == tally.planned
@@ -175,10 +185,8 @@ def test_the_last_word_on_an_item_is_what_is_taken_over(tmp_path: Path) -> None:
     assert judgement.prediction_id == prediction.prediction_id
 
 
-@pytest.mark.parametrize("carry_from", [None, "gone"])
-def test_without_an_earlier_run_nothing_is_taken_over(
-    tmp_path: Path, carry_from: str | None
-) -> None:
+@pytest.mark.parametrize("carry_from", [None, "gone", ["gone", "new"]])
+def test_without_an_earlier_run_nothing_is_taken_over(tmp_path: Path, carry_from: object) -> None:
     journal = a_journal(tmp_path, a_run(), a_prediction())
     before = journal.snapshot()
     new = a_run("new", carry_from=carry_from)
@@ -289,15 +297,388 @@ def test_an_interrupted_run_leaves_what_it_has_to_one_with_more_samples(stand: S
     assert asked == ["q3/0", "q1/1", "q2/1", "q3/1"]
 
 
-def test_runs_that_lead_in_a_circle_are_left_after_one_round(tmp_path: Path) -> None:
+def a_chain(folder: Path, **carry_from: str) -> tuple[Journal, Run]:
+    """Runs that carry over one run each, as journals once had it; `one` has an answer to q1."""
     version = a_benchmark().version.benchmark_version
-    one = a_run("one", benchmark_version=version, carry_from="two")
-    two = a_run("two", benchmark_version=version, carry_from="one")
-    journal = a_journal(tmp_path, one, two)
+    runs = [
+        a_run(run_id, benchmark_version=version, carry_from=other or None)
+        for run_id, other in carry_from.items()
+    ]
+    journal = a_journal(folder, *runs, a_prediction(run_id="one"))
+    for path in journal.files(RUNS):
+        record = json.loads(path.read_text())
+        record["carry_from"] = carry_from[record["run_id"]] or None
+        path.write_text(json.dumps(record) + "\n")
+    return journal, a_run("new", benchmark_version=version, carry_from="three")
 
-    left = carry_over(journal, one, everything(one), hash_of)
+
+def test_a_run_of_an_older_journal_leads_on_to_the_one_which_it_took_over(tmp_path: Path) -> None:
+    journal, new = a_chain(tmp_path, one="", two="one", three="two")
+
+    left = carry_over(journal, new, everything(new), hash_of)
+
+    (taken,) = journal.read(PREDICTIONS, "demo/strong", "new")
+    assert (len(left), taken.carried_from) == (0, "one")
+
+
+@pytest.mark.parametrize("end", ["new", "three", "two"])
+def test_runs_that_lead_in_a_circle_are_left_after_one_round(tmp_path: Path, end: str) -> None:
+    journal, new = a_chain(tmp_path, two=end, three="two")
+
+    left = carry_over(journal, new, everything(new), hash_of)
 
     assert len(left) == 1
+
+
+def edit(stand: Stand, **changes: str) -> None:
+    """Another benchmark version, in which q2 has changed."""
+    change_questions(stand, lambda rows: rows[1].update(changes))
+
+
+def interrupt(stand: Stand, run_id: str, answered: int, samples: int = 1) -> None:
+    """A fresh run that ends after so many answers, which are judged."""
+    dear = a_model(prices=Prices(prompt=0, completion=0, request=1))
+    tight = {"budget": {"usd_per_run": answered or 1}, "concurrency": {"num_workers": 1}}
+    settings = stand.settings.overridden({**tight, "plan": {"samples": samples}})
+    stand.gateway.misbehave(Faults() if answered else Faults(server_error=1))
+    stand.predict(dear, launch=Launch(run_id, Mode.FRESH), settings=settings)
+    stand.gateway.misbehave(Faults())
+    stand.judge("demo/strong")
+    assert sum(one.outcome.is_result for one in replies(stand, run_id)) == answered
+
+
+def origins(stand: Stand, run_id: str) -> dict[str, str | None]:
+    return {one.item_id: one.carried_from for one in replies(stand, run_id)}
+
+
+def test_a_filtered_run_of_the_new_version_does_not_stand_before_the_old_one(stand: Stand) -> None:
+    evaluate(stand, "old")
+    edit(stand, question="What is 6 minus 7?")
+
+    few = evaluate(stand, "few", only="q[12]$")
+    new = evaluate(stand, "new")
+
+    assert (few, new) == ((["q2"], 1), ([], 0))
+    assert origins(stand, "new") == {"q1": "old", "q2": "few", "q3": "old"}
+    assert len(list(stand.journal.read(JUDGED, "demo/strong", "new"))) == 3
+
+
+def test_what_is_taken_over_again_is_still_said_to_be_that_of_the_run_which_paid(
+    stand: Stand,
+) -> None:
+    for run_id, question in (("old", "6 + 7?"), ("new", "6 - 7?"), ("newest", "6 * 7?")):
+        edit(stand, question=question)
+        evaluate(stand, run_id)
+
+    (run,) = (run for run in stand.journal.read(RUNS, "demo/strong") if run.run_id == "newest")
+    verdicts = stand.journal.read(JUDGED, "demo/strong", "newest")
+    expected = {"q1": "old", "q2": None, "q3": "old"}
+    assert run.carry_from == ("new", "old")
+    assert origins(stand, "newest") == expected
+    assert {one.item_id: one.carried_from for one in verdicts} == expected
+
+
+@pytest.mark.parametrize("mode", [Mode.AUTO, Mode.FRESH])
+def test_a_filtered_run_of_the_old_version_does_not_stand_before_the_whole_one(
+    stand: Stand, mode: Mode
+) -> None:
+    evaluate(stand, "old")
+    few = evaluate(stand, "few", mode, only="q[12]$")
+    edit(stand, question="What is 6 minus 7?")
+
+    new = evaluate(stand, "new")
+
+    assert few == (([], 0) if mode is Mode.AUTO else (["q1", "q2"], 2))
+    assert new == (["q2"], 1)
+    assert origins(stand, "new") == {"q1": "old", "q2": None, "q3": "old"}
+
+
+@pytest.mark.parametrize("answered", [0, 1])
+def test_an_interrupted_fresh_run_does_not_stand_before_the_whole_one(
+    stand: Stand, answered: int
+) -> None:
+    evaluate(stand, "old")
+    interrupt(stand, "cut", answered)
+    edit(stand, question="What is 6 minus 7?")
+
+    assert evaluate(stand, "new") == (["q2"], 1)
+    assert origins(stand, "new") == {"q1": "old", "q2": None, "q3": "old"}
+
+
+def test_a_whole_run_takes_over_what_a_filtered_one_of_its_version_has(stand: Stand) -> None:
+    few = evaluate(stand, "few", only="q[12]$")
+
+    whole = evaluate(stand, "whole")
+    again = evaluate(stand, "again")
+
+    assert (few, whole) == ((["q1", "q2"], 2), (["q3"], 1))
+    assert again == (["q1", "q2", "q3"], 3)
+
+
+def test_nothing_is_asked_twice_however_many_runs_have_a_part_of_it(stand: Stand) -> None:
+    ask(stand, "old", 2)
+    ask(stand, "few of old", 1, Mode.FRESH, only="q1$")
+    interrupt(stand, "cut", 1, samples=3)
+    edit(stand, question="What is 6 minus 7?")
+    ask(stand, "few", 1, only="q[12]$")
+    interrupt(stand, "cut again", 0, samples=4)
+
+    asked = ask(stand, "new", 3)
+
+    assert asked == ["q2/1", "q1/2", "q2/2", "q3/2"]
+    found = {(one.item_id, one.sample): one.carried_from for one in replies(stand, "new")}
+    assert (found["q1", 1], found["q3", 0], found["q2", 0]) == ("old", "old", "few")
+    assert len(found) == len(replies(stand, "new")) == 9
+    assert ask(stand, "next", 3) == []
+
+
+def test_a_verdict_on_another_reference_is_found_in_whichever_run_has_it(stand: Stand) -> None:
+    evaluate(stand, "old")
+    edit(stand, answer="43")
+
+    few = evaluate(stand, "few", only="q[12]$")
+    new = evaluate(stand, "new")
+
+    assert (few, new) == (([], 1), ([], 0))
+    assert origins(stand, "new") == {"q1": "old", "q2": "old", "q3": "old"}
+    verdicts = {one.item_id: one for one in stand.journal.read(JUDGED, "demo/strong", "new")}
+    assert {name: one.carried_from for name, one in verdicts.items()} == {
+        "q1": "old",
+        "q2": "few",
+        "q3": "old",
+    }
+    assert {one.prediction_id for one in verdicts.values()} == {
+        one.prediction_id for one in replies(stand, "new")
+    }
+
+
+def two_runs(folder: Path, judged: str = "") -> tuple[Journal, Run]:
+    """A run with q1 and q2, one with q2 and q3, verdicts on those named; and one to take over."""
+    benchmark = a_benchmark(*map(a_question, ["q1", "q2", "q3", "q4"]))
+    version = benchmark.version.benchmark_version
+    done = [
+        a_prediction(item_id, run_id=run_id)
+        for run_id, item_id in (("a", "q1"), ("a", "q2"), ("b", "q2"), ("b", "q3"))
+    ]
+    verdicts = [a_judgement(one) for one in done if f"{one.run_id}/{one.item_id}" in judged.split()]
+    runs = [a_run(run_id, plan=benchmark.items, benchmark_version=version) for run_id in "ab"]
+    journal = a_journal(folder, *runs, *done, *verdicts, benchmark=benchmark)
+    new = a_run("new", plan=benchmark.items, benchmark_version=version, carry_from=("a", "b"))
+    return journal, new
+
+
+@pytest.mark.parametrize(
+    ("judged", "expected"),
+    [
+        ("", "q1/a q2/a q3/b"),
+        ("a/q1 a/q2 b/q2 b/q3", "q1/a q2/a q3/b"),
+        ("b/q2", "q1/a q2/b q3/b"),
+        ("a/q2", "q1/a q2/a q3/b"),
+    ],
+)
+def test_the_first_run_is_preferred_unless_only_the_other_has_a_verdict(
+    tmp_path: Path, judged: str, expected: str
+) -> None:
+    journal, new = two_runs(tmp_path, judged)
+
+    left = carry_over(journal, new, everything(new), hash_of)
+
+    found = {one.item_id: one for one in journal.read(PREDICTIONS, new.model, "new")}
+    assert [f"{name}/{one.carried_from}" for name, one in sorted(found.items())] == expected.split()
+    verdicts = list(journal.read(JUDGED, new.model, "new"))
+    assert {one.prediction_id for one in verdicts} <= {one.prediction_id for one in found.values()}
+    assert len(verdicts) == len({name.partition("/")[2] for name in judged.split()})
+    assert [key.item_id for key, _ in left] == ["q4"]
+
+
+@pytest.mark.parametrize("judged", ["", "a/q1 a/q2 b/q3", "a/q1 b/q2"])
+def test_a_crash_before_any_file_changes_nothing_of_what_is_taken_over(
+    tmp_path: Path, judged: str
+) -> None:
+    journal, new = two_runs(tmp_path, judged)
+    carry_over(journal, new, everything(new), hash_of)
+    whole = contents(journal)
+    written = written_in(journal, new)
+    assert len(written) >= 4
+
+    for count in range(len(written)):
+        for path in written[count:]:
+            path.unlink()
+        carry_over(journal, new, left_in(journal, new), hash_of)
+        assert contents(journal) == whole
+
+
+def test_verdicts_that_came_between_a_crash_and_the_next_launch_are_there_once(
+    tmp_path: Path,
+) -> None:
+    journal, new = two_runs(tmp_path, "a/q1 b/q3")
+    carry_over(journal, new, everything(new), hash_of)
+    _, *others = written_in(journal, new)
+    for path in others:
+        path.unlink()
+    later = a_judgement(a_prediction("q2", run_id="a"))
+    journal.write_whole(JUDGED, new.model, "a", "later", records=[later])
+
+    carry_over(journal, new, left_in(journal, new), hash_of)
+
+    verdicts = [one.item_id for one in journal.read(JUDGED, new.model, "new")]
+    assert sorted(verdicts) == ["q1", "q2", "q3"]
+
+
+def written_in(journal: Journal, run: Run) -> list[Path]:
+    """The run's files in the order in which they were written."""
+    streams: list[Stream[Any]] = [PREDICTIONS, JUDGED]
+    files = [path for stream in streams for path in journal.files(stream, run.model, run.run_id)]
+    return sorted(files, key=lambda path: path.stat().st_mtime_ns)
+
+
+def contents(journal: Journal) -> dict[Path, bytes]:
+    files = journal.files(PREDICTIONS) + journal.files(JUDGED)
+    return {path: path.read_bytes() for path in files}
+
+
+def left_in(journal: Journal, run: Run) -> Pending:
+    briefs = journal.read(PREDICTION_BRIEFS, run.model, run.run_id)
+    return Pending(run.plan, LastWords(run.plan, briefs, run.samples).missing(result=True))
+
+
+def test_taking_over_from_several_runs_takes_a_few_bytes_per_reply(tmp_path: Path) -> None:
+    benchmark = a_benchmark(*(a_question(f"q{number}") for number in range(500)))
+    version = benchmark.version.benchmark_version
+    whole = a_run(plan=benchmark.items, benchmark_version=version)
+    runs = [whole.model_copy(update={"run_id": run_id}) for run_id in "abcd"]
+    journal = a_journal(tmp_path, *runs, benchmark=benchmark)
+    for run_id in "abcd":
+        done = (
+            a_prediction(key.item_id, run_id=run_id, answer="long " * 1000)
+            for key in benchmark.items
+            if int(key.item_id[1:]) % 4 != ord(run_id) % 4
+        )
+        journal.write_whole(PREDICTIONS, "demo/strong", run_id, "0", records=done)
+    changes = {"run_id": "new", "samples": 8, "carry_from": tuple("abcd")}
+    new = whole.model_copy(update=changes)
+    tracemalloc.start()
+
+    left = carry_over(journal, new, everything(new), hash_of)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert len(left) == 7 * 500
+    assert peak / new.planned < 200
+
+
+class Step(NamedTuple):
+    """The two questions and their references as they now are, and a launch over some of them."""
+
+    questions: str
+    references: str
+    plan: str
+    samples: int
+    mode: Mode
+    answers: int
+    is_judged: bool
+
+    def run(self, number: int, benchmark: Benchmark) -> Run:
+        return a_run(
+            f"run-{number}",
+            plan=[("sample", name) for name in self.plan],
+            benchmark_version=benchmark.version.benchmark_version,
+            samples=self.samples,
+            opened_at=NOON + timedelta(minutes=number),
+        )
+
+    def benchmark(self) -> Benchmark:
+        told = zip("01", self.questions, self.references, strict=True)
+        return a_benchmark(
+            *(a_question(name, question=question, answer=answer) for name, question, answer in told)
+        )
+
+    def request_hash(self, reply: ReplyKey) -> str:
+        return self.questions[int(reply.key.item_id)]
+
+    def answer(self, journal: Journal, run: Run, left: Pending) -> None:
+        """Some of what is left; if it is judged, each verdict tells the reference as its reason."""
+        here = replies_of(run, journal)
+        answers = [self.prediction(run, reply) for reply in list(left)[: self.answers]]
+        known = {one.prediction_id for one in journal.read(JUDGED, run.model, run.run_id)}
+        verdicts = [
+            a_judgement(one, reason=self.references[int(one.item_id)], launch=run.run_id)
+            for one in [*here, *answers]
+            if self.is_judged and one.prediction_id not in known
+        ]
+        name = f"{len(journal.snapshot())}"
+        journal.write_whole(PREDICTIONS, run.model, run.run_id, name, records=answers)
+        journal.write_whole(JUDGED, run.model, run.run_id, name, records=verdicts)
+
+    def prediction(self, run: Run, reply: ReplyKey) -> Prediction:
+        told = f"{run.run_id} {reply.key.item_id} {reply.sample}"
+        asked = {"sample": reply.sample, "request_hash": self.request_hash(reply)}
+        named = {"run_id": run.run_id, "prediction_id": told, "answer": told}
+        return a_prediction(reply.key.item_id, **named, **asked)
+
+
+steps = st.builds(
+    Step,
+    questions=st.sampled_from(["aa", "aa", "ab", "bb"]),
+    references=st.sampled_from(["xx", "xx", "xy"]),
+    plan=st.sampled_from(["01", "01", "0", "1"]),
+    samples=st.sampled_from([1, 1, 2, 3]),
+    mode=st.sampled_from([Mode.AUTO, Mode.AUTO, Mode.AUTO, Mode.FRESH]),
+    answers=st.sampled_from([0, 1, 9, 9]),
+    is_judged=st.booleans(),
+)
+
+
+def repeats(wanted: Run, journal: Journal) -> bool:
+    """Whether a run of the same version and plan has every reply that is wanted."""
+    for run in journal.read(RUNS, wanted.model):
+        if (run.benchmark_version, run.plan) == (wanted.benchmark_version, wanted.plan):
+            found = {(one.key, one.sample) for one in replies_of(run, journal)}
+            if found.issuperset(everything(wanted)):
+                return True
+    return False
+
+
+def replies_of(run: Run, journal: Journal) -> list[Prediction]:
+    return list(journal.read(PREDICTIONS, run.model, run.run_id))
+
+
+@hypothesis_settings(max_examples=15, deadline=None, database=None)
+@given(launches=st.lists(steps, min_size=2, max_size=5))
+def test_whatever_came_before_nothing_is_paid_for_twice(
+    tmp_path_factory: pytest.TempPathFactory, launches: list[Step]
+) -> None:
+    folder = tmp_path_factory.mktemp("past")
+    for number, step in enumerate(launches):
+        journal = a_journal(folder, benchmark=step.benchmark())
+        wanted = step.run(number, step.benchmark())
+        anew = step.mode is Mode.FRESH or repeats(wanted, journal)
+        asked = {one.prediction_id: one for one in journal.read(PREDICTIONS)}
+        judged = {
+            (one.item_id, one.sample, asked[one.prediction_id].request_hash, one.reason)
+            for one in journal.read(JUDGED)
+        }
+
+        run, pending = (opened := open_run(journal, wanted, step.mode)).run, opened.pending
+        left = carry_over(journal, run, pending, step.request_hash)
+
+        taken = {(one.key, one.sample): one for one in replies_of(run, journal)}
+        assert len(taken) + len(left) == run.planned == len(replies_of(run, journal)) + len(left)
+        if run.run_id == wanted.run_id:
+            known = {(one.key, one.sample, one.request_hash) for one in asked.values()}
+            todo = [one for one in pending if anew or (*one, step.request_hash(one)) not in known]
+            assert list(left) == todo
+            verdicts = {
+                one.prediction_id: one for one in journal.read(JUDGED, run.model, run.run_id)
+            }
+            for one in taken.values():
+                reference = step.references[int(one.item_id)]
+                paid = (one.item_id, one.sample, one.request_hash, reference) in judged
+                verdict = verdicts.get(one.prediction_id)
+                assert one.carried_from == str(one.answer).split()[0]
+                assert (verdict and verdict.reason) == (reference if paid else None)
+                assert verdict is None or verdict.carried_from == verdict.launch
+        step.answer(journal, run, left)
 
 
 def test_a_reply_with_another_seed_is_another_request(stand: Stand) -> None:
@@ -309,6 +690,6 @@ def test_a_reply_with_another_seed_is_another_request(stand: Stand) -> None:
 
     assert asked == ["q1/1", "q2/1", "q3/1", "q1/2", "q2/2", "q3/2"]
     (run,) = (run for run in stand.journal.read(RUNS, "demo/strong") if run.run_id == "three")
-    assert (run.samples, run.carry_from) == (3, "one")
+    assert (run.samples, run.carry_from) == (3, ("one",))
     hashes = {one.request_hash for one in replies(stand, "three")}
     assert len(hashes) == 9

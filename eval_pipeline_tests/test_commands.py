@@ -51,7 +51,8 @@ def test_evals_run_and_leaderboard_print_three_simulated_models(tmp_path: Path) 
 
     assert ran.returncode == 0, ran.stderr
     assert "SIMULATED" in shown.stdout
-    places = [line.split()[:2] for line in shown.stdout.splitlines() if "demo/" in line]
+    rows = [line.split() for line in shown.stdout.splitlines()]
+    places = [row[:2] for row in rows if row and row[0].isdigit() and "demo/" in row[1]]
     assert places == [["1", "demo/strong"], ["2", "demo/average"], ["3", "demo/weak"]]
 
 

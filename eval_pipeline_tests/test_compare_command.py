@@ -40,7 +40,7 @@ def test_compare_prints_who_is_better_and_the_items(project: Path) -> None:
         "A: demo/strong (simulated, run run-1): 100.0%",
         "B: demo/weak (simulated, run run-1): 8.3%",
     ]
-    assert lines[2].startswith("A - B: +91.7 points (95 % interval +75.0 to +100.0) on 12 items")
+    assert lines[2].startswith("A - B: +91.7 points (95 % interval +52.9 to +100.0) on 12 items")
     assert lines[3] == "A scored higher on 11, B on 0 of them."
     assert lines[4] == "p = 0.00098 (exact McNemar test); 0.00098 corrected for 1 pair (Holm)"
     assert lines[6] == "demo/strong (simulated, run run-1) is better."

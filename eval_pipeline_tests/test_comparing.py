@@ -4,14 +4,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
-from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.api as sm
-from scipy.stats import sem
+from scipy.stats import norm, sem
 from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.multitest import multipletests
 
@@ -36,7 +35,6 @@ from eval_pipeline_tests.test_metrics import Row, published, rows
 
 FIRST, SECOND, OTHER = ("demo/judge", "v1"), ("demo/judge", "v2"), ("other/judge", "v1")
 Judge = tuple[str, str]
-DETECTABLE = NormalDist().inv_cdf(0.975) + NormalDist().inv_cdf(0.8)
 SKILLS = {
     **{"demo/a": 0.95, "demo/b": 0.85, "demo/c": 0.5, "demo/d": 0.15},
     **{"demo/text": 0.7, "demo/thrice": 0.6, "demo/twice": 0.4},
@@ -175,7 +173,6 @@ def the_numbers(a: Standing, b: Standing) -> Mapping[str, object]:
         "worse": worse,
         "test": "mcnemar" if single else "sign_flip",
         "p_value": exact if single else chance_of_flips(difference),
-        "detectable": DETECTABLE * sem(difference),
     }
 
 
@@ -186,9 +183,12 @@ def test_every_comparison_has_the_numbers_of_other_implementations(found: list[R
         assert numbers == pytest.approx(expected, abs=1e-9), (row["model_a"], row["model_b"])
         near = 0.5 * row["standard_error"] + 1 / row["items"]
         assert row["difference_low"] <= row["difference"] <= row["difference_high"]
-        for end, sign in (("difference_low", -1), ("difference_high", 1)):
+        for end, sign in (("low", -1), ("high", 1)):
             normal = row["difference"] + sign * 1.96 * row["standard_error"]
-            assert row[end] == pytest.approx(normal, abs=near)
+            assert row[f"difference_{end}"] == pytest.approx(normal, abs=near)
+            assert row[f"bootstrap_{end}"] == pytest.approx(normal, abs=near)
+        level = norm.isf(0.025 / row["pairs"]) + norm.isf(0.2)
+        assert row["detectable"] == pytest.approx(level * row["standard_error"])
     assert {row["test"] for row in found} == {"mcnemar", "sign_flip"}
 
 
@@ -318,3 +318,20 @@ def test_only_runs_that_asked_in_the_same_way_as_the_latest_are_put_together(
 
     (row,) = rows(warehouse, "from comparisons")
     assert row["run_ids_a"] == counted
+
+
+def test_a_cluster_that_a_suite_names_counts_as_a_whole(tmp_path: Path) -> None:
+    exam = a_benchmark(*(a_question(f"q{n:02}", cluster=f"c{n // 4}") for n in range(ITEMS)))
+    first, second = taken("demo/a", benchmark=exam), taken("demo/b", benchmark=exam)
+    better = [1.0] * 12 + [0.0] * (ITEMS - 12)  # on all of three clusters out of ten
+
+    warehouse = published(
+        tmp_path, *graded(first, better), *graded(second, [0.0] * ITEMS), benchmark=exam
+    )
+
+    (row,) = rows(warehouse, "from comparisons")
+    assert (row["test"], row["significant"]) == ("sign_flip", False)
+    assert row["p_value"] == pytest.approx(0.25)
+    assert row["standard_error"] == row["standard_error_clustered"]
+    assert row["difference_low"] == 0
+    assert [one["ties"] for one in rows(warehouse, "from leaderboard")] == ["A", "A"]

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from eval_pipeline.comparing import Entry, compare_entries, compare_scores
 from eval_pipeline.queries import query_text
 from eval_pipeline.stats.bootstrap import seed_of
+from eval_pipeline.stats.intervals import Interval
 from eval_pipeline.stats.pairs import Differences, compare
 from eval_pipeline_tests.boards import ITEMS, Scores, scores_of
 from eval_pipeline_tests.sampled import Row, rows_of
@@ -31,13 +32,14 @@ def test_swapped_models_mirror_the_comparison_exactly(replies: int) -> None:
     a, b = (an_entry(n, model=f"demo/{n}", replies=replies) for n in (1, 2))
     clusters = np.arange(ITEMS, dtype=np.int64) // 4
 
-    there = compare_scores(a, b, first, second, clusters)
-    back = compare_scores(b, a, second, first, clusters)
+    there = compare_scores(a, b, first, second, clusters=clusters, units=np.arange(ITEMS))
+    back = compare_scores(b, a, second, first, clusters=clusters, units=np.arange(ITEMS))
 
+    assert back.paired.interval and back.paired.bootstrap
     mirrored = back.paired._replace(
         difference=-back.paired.difference,
-        low=-back.paired.high,
-        high=-back.paired.low,
+        interval=Interval(-back.paired.interval.high, -back.paired.interval.low),
+        bootstrap=Interval(-back.paired.bootstrap.high, -back.paired.bootstrap.low),
         better=back.paired.worse,
         worse=back.paired.better,
     )
@@ -50,7 +52,7 @@ def test_partial_scores_of_a_single_reply_are_no_matter_of_right_or_wrong() -> N
     a, b = an_entry(1, model="demo/a"), an_entry(2, model="demo/b")
     halves, zeros = np.array([0.5, 1, 1]), np.zeros(3)
 
-    found = compare_scores(a, b, halves, zeros, np.arange(3))
+    found = compare_scores(a, b, halves, zeros, clusters=np.arange(3), units=np.arange(3))
 
     assert found.paired.test == "sign_flip"
     assert found.paired.p_value == pytest.approx(2 / 8)
@@ -65,7 +67,8 @@ def test_means_of_several_replies_are_no_matter_of_right_or_wrong_even_if_all_ag
             an_entry(2, model="demo/b", replies=b),
             first,
             second,
-            np.arange(3),
+            clusters=np.arange(3),
+            units=np.arange(3),
         ).paired.test
         for a, b in [(1, 1), (1, 2), (2, 1), (2, 2)]
     ]
@@ -80,7 +83,8 @@ def test_means_of_three_replies_are_compared_as_thirds() -> None:
     )
     thirds, counts = np.unique(np.rint(3 * (first - second)), return_counts=True)
 
-    found = compare_scores(a, b, first, second, np.arange(ITEMS))
+    alone = np.arange(ITEMS)
+    found = compare_scores(a, b, first, second, clusters=alone, units=alone)
 
     seed = seed_of("demo/1 default", "demo/2 default", *JUDGE)
     assert found.paired == compare(Differences(thirds / 3, counts, binary=False), seed=seed)
@@ -100,6 +104,9 @@ def db() -> Iterator[duckdb.DuckDBPyConnection]:
         connection.execute(
             "create temp table entry_scores "
             "(entry integer, item integer, cluster integer, score double)"
+        )
+        connection.execute(
+            "create temp table exam as select unnest(range(40)) as item, item as unit"
         )
         yield connection
 

@@ -4,10 +4,26 @@ import re
 from pathlib import Path
 
 import duckdb
+import numpy as np
 import pytest
 
 from eval_pipeline.environment import VARIABLES
+from eval_pipeline.records import Usage, fingerprint
+from eval_pipeline_tests.boards import (
+    CATEGORIES,
+    EXAM,
+    ITEMS,
+    Records,
+    Scores,
+    answers,
+    graded,
+    scores_of,
+    taken,
+    verdicts,
+)
 from eval_pipeline_tests.project import ROOT, a_project, run
+from eval_pipeline_tests.sampled import rows_of
+from eval_pipeline_tests.test_metrics import published
 
 README = (ROOT / "README.md").read_text("utf-8")
 QUERIES = [query.strip() for query in re.findall(r"```sql\n(.*?)```", README, re.DOTALL)]
@@ -33,6 +49,86 @@ def test_a_query_of_the_readme_answers(results: Path, number: int) -> None:
         found = db.sql(QUERIES[number - 1]).fetchall()
 
     assert bool(found) is (number not in {7, 8})
+
+
+def mixed_scores() -> dict[str, Scores]:
+    """Two samples per item; on the last items nobody is right."""
+    scores = {
+        "demo/strong": scores_of(0.8, seed=1, samples=2),
+        "demo/average": scores_of(0.5, seed=2, samples=2),
+    }
+    return {
+        model: np.where(np.arange(ITEMS)[:, None] < ITEMS - 3, one, 0.0)
+        for model, one in scores.items()
+    }
+
+
+@pytest.fixture(scope="module")
+def mixed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Runs of two samples, judged by two judges and, on trial, with another prompt of one."""
+    own = {"prompt_hash": EXAM.version.judge_prompt_hash, "confidence": 0.95}
+    trial = {**own, "prompt_hash": fingerprint("a prompt on trial"), "judge_version": "trial"}
+    records: Records = []
+    for model, scores in mixed_scores().items():
+        for hour in range(2):
+            run = taken(model, f"run-{hour}", hour=hour, samples=2)
+            told = {"usage": Usage(cost_usd=0.01), "latency_s": 1.0 + hour}
+            records += [run, *answers(run, **told), *verdicts(run, scores, **own)]
+            records += verdicts(run, 1 - scores, **trial)
+            records += verdicts(run, [1.0] * 3, **{**own, "judge_version": "begun"})
+            records += verdicts(run, scores, **{**own, "judge": "other/judge"})
+    only_trial = taken("demo/trial", samples=2)
+    part = taken("demo/part", samples=2)
+    records += graded(only_trial, np.ones((ITEMS, 2)), **trial)
+    records += [*graded(part, [1.0] * 9, **own), *verdicts(part, [1.0] * 5, **trial)]
+    return published(tmp_path_factory.mktemp("mixed"), *records, benchmark=EXAM).path
+
+
+JUDGES, MODELS, RUNS_EACH = 2, 2, 2
+
+
+def mixed_counts() -> dict[int, int]:
+    """How many rows each query should find there, counted in numpy."""
+    strong, average = (mixed_scores()[f"demo/{name}"] for name in ("strong", "average"))
+    nobody = (np.maximum(strong, average).max(axis=1) == 0).sum()
+    differing = (strong.mean(axis=1) != average.mean(axis=1)).sum()
+    wrong = (strong == 0).sum() + (average == 0).sum()
+    return {
+        1: JUDGES * MODELS,
+        2: JUDGES * len(CATEGORIES),
+        3: JUDGES * int(nobody),
+        4: JUDGES * int(differing),
+        5: JUDGES * MODELS,
+        6: JUDGES * int(wrong),
+        7: 0,
+        8: 1,
+        9: MODELS,
+        # With the trial, there are three ways of judging; one model was judged in that one only.
+        10: 3 * MODELS * RUNS_EACH + 1,
+    }
+
+
+@pytest.mark.parametrize("number", range(1, 11))
+def test_a_query_of_the_readme_counts_nothing_twice(mixed: Path, number: int) -> None:
+    with duckdb.connect(str(mixed), read_only=True) as db:
+        found = db.sql(QUERIES[number - 1]).fetchall()
+
+    assert len(found) == len(set(map(str, found))) == mixed_counts()[number]
+
+
+def test_the_queries_of_the_readme_use_official_verdicts(mixed: Path) -> None:
+    with duckdb.connect(str(mixed), read_only=True) as db:
+        best, differing = (rows_of(db, QUERIES[number - 1]) for number in (1, 4))
+
+    strong, average = (
+        mixed_scores()[f"demo/{name}"].mean(axis=1) for name in ("strong", "average")
+    )
+    shown = {(row["model"], round(row["accuracy"], 9)) for row in best}
+    assert shown == {("demo/strong", strong.mean()), ("demo/average", average.mean())}
+    places = {f"q{n:02}": n for n in range(ITEMS)}
+    for row in differing:
+        place = places[row["item_id"]]
+        assert (row["strong"], row["average"]) == (strong[place], average[place])
 
 
 @pytest.mark.parametrize("link", LINKS)

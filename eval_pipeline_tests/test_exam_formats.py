@@ -4,14 +4,13 @@ from typing import Any
 
 import pytest
 
-from eval_pipeline.exam.judge import ReplyFormats, formats_of
+from eval_pipeline.exam.judge import INSTRUCTION, ReplyFormats, formats_of
 from eval_pipeline.providers.chat import ChatReply, ChatRequest, ProviderError
 from eval_pipeline.records import Outcome, ReplyFormat, Usage
 from eval_pipeline_tests.builders import a_model
-from eval_pipeline_tests.test_exam_judge import JUDGE, judged
+from eval_pipeline_tests.test_exam_judge import JUDGE, REFUSED, judged
 from eval_pipeline_tests.test_exam_verdict import a_verdict
 
-REFUSED = ProviderError(Outcome.BAD_REQUEST, "HTTP 400: not supported.")
 NOBODY = ProviderError(Outcome.UNKNOWN_MODEL, "HTTP 404: nobody takes tools.")
 
 
@@ -73,9 +72,61 @@ def test_what_worked_is_remembered() -> None:
     judged(REFUSED, a_verdict(), formats=formats)
 
     result, provider = judged("prose", a_verdict(), formats=formats)
+    _, later = judged(a_verdict(), formats=formats)
 
-    assert [held_to(request) for request in provider.asked] == ["tool", "tool"]
+    assert [held_to(request) for request in provider.asked] == ["tool", "text"]
     assert (result.outcome, result.attempts) == (Outcome.OK, 2)
+    assert [held_to(request) for request in later.asked] == ["tool"]
+
+
+CUT = ChatReply(text="So I think", latency_s=0, finish_reason="length")
+WITHHELD = ChatReply(text="So I", latency_s=0, finish_reason="content_filter")
+
+
+@pytest.mark.parametrize(
+    ("says", "asked_for"),
+    [
+        (["prose"], ["json_schema", "tool"]),
+        (["prose", "prose"], ["json_schema", "tool", "text"]),
+        (["prose", REFUSED], ["json_schema", "tool", "text"]),
+        (["prose", NOBODY], ["json_schema", "tool", "text"]),
+        ([REFUSED, "prose"], ["json_schema", "tool", "text"]),
+        ([CUT], ["json_schema", "tool"]),
+        ([WITHHELD], ["json_schema", "json_schema"]),
+    ],
+)
+def test_a_format_that_is_passed_over_in_silence_gives_way_to_the_next_for_good(
+    says: list[str | ChatReply | ProviderError], asked_for: list[str]
+) -> None:
+    formats = ReplyFormats(formats_of(JUDGE))
+
+    result, provider = judged(*says, a_verdict(), formats=formats)
+    _, later = judged(a_verdict(), formats=formats)
+
+    assert [held_to(request) for request in provider.asked] == asked_for
+    assert (result.reply_format, result.outcome) == (asked_for[-1], Outcome.OK)
+    assert [held_to(request) for request in later.asked] == asked_for[-1:]
+    told_how = [INSTRUCTION in str(request.messages[0]["content"]) for request in provider.asked]
+    assert told_how == [one == "text" for one in asked_for]
+
+
+def test_one_reply_that_is_no_verdict_does_not_take_the_better_format_from_the_others() -> None:
+    formats = ReplyFormats(formats_of(JUDGE))
+    judged(a_verdict(), formats=formats)
+    judged("prose", "prose", a_verdict(), formats=formats)
+
+    _, provider = judged(a_verdict(), formats=formats)
+
+    assert [held_to(request) for request in provider.asked] == ["json_schema"]
+
+
+def test_where_no_reply_is_a_verdict_no_format_is_remembered() -> None:
+    formats = ReplyFormats(formats_of(JUDGE))
+    judged("prose", "prose", "prose", formats=formats)
+
+    _, provider = judged(a_verdict(), formats=formats)
+
+    assert [held_to(request) for request in provider.asked] == ["json_schema"]
 
 
 def test_one_refused_answer_does_not_take_the_better_format_from_the_others() -> None:

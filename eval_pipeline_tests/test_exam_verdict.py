@@ -51,6 +51,15 @@ def test_the_schema_asks_for_all_that_a_verdict_has() -> None:
         pytest.param(a_verdict(confidence=0), True, 0, id="no confidence at all"),
         pytest.param(a_verdict(confidence=100), True, 100, id="full confidence"),
         pytest.param(a_verdict(confidence=99.5), True, 99.5, id="a fraction"),
+        pytest.param(a_verdict(confidence=0.9), True, None, id="a share or a percentage"),
+        pytest.param(a_verdict(confidence="0.9"), True, None, id="the same as text"),
+        pytest.param(a_verdict(confidence="0.9%"), True, 0.9, id="less than a percent"),
+        pytest.param(a_verdict(confidence="0.9 %"), True, 0.9, id="less than a percent, apart"),
+        pytest.param(a_verdict(confidence=0.0), True, 0, id="nought is nought"),
+        pytest.param(a_verdict(confidence=1), True, 1, id="one percent"),
+        pytest.param(published(confidence=0.5), True, None, id="published, a share"),
+        pytest.param(lines(confidence="0.85"), True, None, id="lines, a share"),
+        pytest.param(lines(confidence="0.85%"), True, 0.85, id="lines, less than a percent"),
         pytest.param(a_verdict(confidence="85%"), True, 85, id="a percentage"),
         pytest.param(a_verdict(correct="no"), False, 80, id="no in words"),
         pytest.param(a_verdict(reasoning="```{}```"), True, 80, id="a fence inside"),
@@ -177,7 +186,7 @@ def test_no_text_raises_and_a_verdict_is_always_whole(text: str) -> None:
         extracted_answer=st.none() | st.text(),
         reasoning=st.text(),
         correct=st.booleans(),
-        confidence=st.none() | st.floats(0, 100),
+        confidence=st.none() | st.just(0.0) | st.floats(1, 100),
     )
 )
 def test_what_the_schema_enforces_is_read_as_it_was_meant(verdict: Verdict) -> None:

@@ -8,9 +8,17 @@ import pytest
 
 from eval_pipeline.exam.judge import ReplyFormats, formats_of
 from eval_pipeline.exam.rules import RULES_VERSION
-from eval_pipeline.providers.chat import ChatRequest
+from eval_pipeline.providers.chat import ChatRequest, ProviderError
 from eval_pipeline.providers.demo.faults import Faults
-from eval_pipeline.records import DialectName, ExamQuestion, Judgement, Outcome, Prediction, Prices
+from eval_pipeline.records import (
+    DialectName,
+    ExamQuestion,
+    Judgement,
+    Outcome,
+    Prediction,
+    Prices,
+    fingerprint,
+)
 from eval_pipeline.runs import Mode
 from eval_pipeline.stages.grading import Grader, ModelJudge
 from eval_pipeline.stages.predict import Launch
@@ -32,7 +40,7 @@ PROMPT = "Grade {response} by {reference}."
 
 
 def a_grader(
-    *says: str,
+    *says: str | ProviderError,
     prompt: str = PROMPT,
     max_tokens: int | None = None,
     rules: bool = False,
@@ -102,6 +110,64 @@ def test_versions_tell_prompts_limits_and_rules_apart(monkeypatch: pytest.Monkey
     assert names == ["demo/judge"] * 3 + ["rules+demo/judge", "rules"]
     assert later[0] == versions[0]
     assert not set(later[1:]) & set(versions)
+
+
+@pytest.mark.parametrize(
+    ("grader", "prompt"),
+    [
+        pytest.param(a_grader(a_verdict()), PROMPT, id="a model"),
+        pytest.param(a_grader(a_verdict(), max_tokens=1), PROMPT, id="with another limit"),
+        pytest.param(a_grader(a_verdict(), rules=True), PROMPT, id="after the rules"),
+        pytest.param(a_grader(a_verdict(), prompt=PROMPT + "!"), PROMPT + "!", id="otherwise"),
+        pytest.param(Grader("launch", rules=True), None, id="the rules alone"),
+    ],
+)
+def test_every_verdict_of_a_judge_model_says_with_which_prompt(
+    grader: Grader, prompt: str | None
+) -> None:
+    async def grade() -> list[Judgement]:
+        return [await grader.grade(one, question_of(one), a_shift()) for one in few]
+
+    few = [one for one in ANSWERS if one.item_id in ("open", "silent")]
+
+    kept = asyncio.run(grade())
+
+    assert [one.item_id for one in kept] == ["open", "silent"]
+    assert {one.prompt_hash for one in kept} == {prompt and fingerprint(prompt)}
+
+
+def test_what_the_rules_decide_before_a_model_is_kept_under_the_prompt_of_that_model() -> None:
+    grader = a_grader(rules=True)
+
+    kept = asyncio.run(grader.grade(ANSWERS[0], question_of(ANSWERS[0]), a_shift()))
+
+    assert (kept.graded_by, kept.prompt_hash) == ("rules", fingerprint(PROMPT))
+
+
+def test_a_server_that_passes_over_formats_is_asked_in_words_for_the_rest_of_the_launch() -> None:
+    asked: list[ChatRequest] = []
+    grader = a_grader("Right.", "Right.", a_verdict(), a_verdict(), asked=asked)
+
+    async def grade() -> list[Judgement]:
+        return [await grader.grade(one, question_of(one), a_shift()) for one in ANSWERS[:2]]
+
+    kept = asyncio.run(grade())
+
+    assert [(one.score, one.reply_format, one.attempts) for one in kept] == [
+        (1.0, "text", 3),
+        (1.0, "text", 1),
+    ]
+    assert [bool(one.json_schema or one.tool) for one in asked] == [True, True, False, False]
+
+
+def test_the_text_of_a_reply_is_kept_when_the_judge_is_down_afterwards() -> None:
+    down = ProviderError(Outcome.SERVER_ERROR, "HTTP 500: down.")
+    grader = a_grader("I would say yes.", down)
+
+    kept = asyncio.run(grader.grade(ANSWERS[0], question_of(ANSWERS[0]), a_shift()))
+
+    assert (kept.score, kept.outcome, kept.reason) == (None, Outcome.SERVER_ERROR, str(down))
+    assert (kept.raw_reply, kept.reply_format) == ("I would say yes.", "json_schema")
 
 
 @pytest.mark.parametrize(

@@ -2,15 +2,19 @@
 
 import asyncio
 import json
+import logging
 from collections import Counter
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from eval_pipeline.benchmark import judge_prompt_of
+from eval_pipeline.benchmark import judge_prompt_of, keep, load_benchmark, mint
 from eval_pipeline.defs.config import JudgedConfig
 from eval_pipeline.exam.judge import SCHEMA
+from eval_pipeline.journal import JUDGED, PREDICTIONS, Journal, Stream
 from eval_pipeline.providers.demo.faults import Faults
 from eval_pipeline.records import Outcome, Prices, fingerprint
 from eval_pipeline.runs import Mode, RunError
@@ -22,7 +26,9 @@ from eval_pipeline_tests.builders import (
     a_judgement,
     a_model,
     a_prediction,
+    a_question,
     a_run,
+    write_questions,
 )
 from eval_pipeline_tests.stand import JUDGE, STRONG, Stand, outcomes
 
@@ -272,3 +278,102 @@ def test_a_prediction_that_was_asked_again_is_judged_again(stand: Stand) -> None
     (tally,) = stand.judge("demo/strong")
 
     assert tally.asked == 3
+
+
+def ask_a_new_version(stand: Stand, run_id: str) -> None:
+    """Another category for one question, and a run of that version, in which all is asked anew."""
+    changed = [a_question("q1"), a_question("q2"), a_question("q3", category="Chemistry")]
+    write_questions(stand.settings.root, changed)
+    keep(load_benchmark(stand.settings), stand.journal)
+    stand.predict(STRONG, launch=Launch(run_id, Mode.FRESH))
+
+
+@pytest.mark.parametrize(
+    ("launch", "this_judge", "judged_in"),
+    [
+        pytest.param(Launch("x", Mode.FRESH), False, {"new"}, id="everything again"),
+        pytest.param(Launch("x"), True, {"new"}, id="in this very way"),
+        pytest.param(Launch("x", Mode.RESUME), True, {"new"}, id="in this way, only what is left"),
+        pytest.param(Launch("x", Mode.FRESH, "old"), False, {"old"}, id="a run that is named"),
+        pytest.param(Launch("x", Mode.AUTO, "old"), True, {"old"}, id="a named run in this way"),
+        pytest.param(Launch("x"), False, {"old", "new"}, id="what is pending"),
+        pytest.param(Launch("x", Mode.FIX), False, {"old", "new"}, id="what is pending or failed"),
+        pytest.param(Launch("x", Mode.RESUME), False, {"old", "new"}, id="what nobody has seen"),
+    ],
+)
+def test_only_what_is_pending_is_judged_in_archived_versions(
+    stand: Stand,
+    caplog: pytest.LogCaptureFixture,
+    launch: Launch,
+    this_judge: bool,
+    judged_in: set[str],
+) -> None:
+    stand.predict(STRONG, launch=Launch("old"))
+    ask_a_new_version(stand, "new")
+
+    with caplog.at_level(logging.INFO):
+        stand.judge("demo/strong", launch=launch, this_judge=this_judge)
+
+    assert {one.run_id for one in stand.judgements()} == judged_in
+    left_out = launch.continue_run is None and "old" not in judged_in
+    assert ("published benchmark version: 1. To judge" in caplog.text) is left_out
+
+
+def test_the_published_version_is_judged_again_beside_the_current_one(stand: Stand) -> None:
+    mint(stand.journal, stand.settings)
+    stand.predict(STRONG, launch=Launch("published"))
+    ask_a_new_version(stand, "current")
+
+    stand.judge("demo/strong", launch=Launch("x", Mode.FRESH))
+
+    assert {one.run_id for one in stand.judgements()} == {"published", "current"}
+
+
+def test_a_verdict_that_is_taken_over_says_with_which_prompt_it_was_given(stand: Stand) -> None:
+    stand.predict(STRONG, launch=Launch("old"))
+    stand.judge("demo/strong")
+    changed = [a_question("q1"), a_question("q2"), a_question("q3", category="Chemistry")]
+    write_questions(stand.settings.root, changed)
+    keep(load_benchmark(stand.settings), stand.journal)
+
+    stand.predict(STRONG, launch=Launch("new"))
+
+    carried = list(stand.journal.read(JUDGED, "demo/strong", "new"))
+    assert [one.carried_from for one in carried] == ["old"] * 3
+    prompt_hash = load_benchmark(stand.settings).version.judge_prompt_hash
+    assert {one.prompt_hash for one in carried} == {prompt_hash}
+
+
+@dataclass(frozen=True)
+class LiveJournal(Journal):
+    """One in which something happens right after the run's predictions are listed at first."""
+
+    happens: list[str] = field(default_factory=list)
+
+    def files(self, stream: Stream[Any], *parts: str) -> list[Path]:
+        found = super().files(stream, *parts)
+        if stream.name == PREDICTIONS.name and len(parts) > 1 and self.happens:
+            match self.happens.pop():
+                case "another answer":
+                    another = a_prediction("q2", finished_at=NOON + timedelta(hours=1))
+                    self.write_whole(PREDICTIONS, *parts, "0000", records=[another])
+                case "compaction":
+                    found[0].rename(found[0].with_name("compacted.jsonl"))
+        return found
+
+
+@pytest.mark.parametrize("happening", ["another answer", "compaction"])
+def test_answers_that_come_in_meanwhile_do_not_hide_those_that_are_there(
+    stand: Stand, happening: str
+) -> None:
+    plan = [("sample", name) for name in ("q1", "q2", "q3")]
+    version = load_benchmark(stand.settings).version.benchmark_version
+    run = a_run(plan=plan, benchmark_version=version)
+    answers = [a_prediction("q1"), a_prediction("q3")]
+    a_journal(stand.settings.data, run, *answers, benchmark=load_benchmark(stand.settings))
+    stand.journal = LiveJournal(stand.journal.root, [happening])
+
+    (tally,) = stand.judge("demo/strong")
+
+    assert not tally.failed
+    assert {"q1", "q3"} <= {one.item_id for one in stand.judgements()}

@@ -1,5 +1,6 @@
 """Several judges at once, each through its own gateway, none in the place of another."""
 
+import logging
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -23,6 +24,7 @@ from eval_pipeline.stages.predict import Launch
 from eval_pipeline.stages.workers import Tally
 from eval_pipeline_tests.builders import a_model, settings_in
 from eval_pipeline_tests.stand import JUDGE, STRONG, Stand, outcomes
+from eval_pipeline_tests.test_judge import ask_a_new_version
 from eval_pipeline_tests.test_pipeline import Graph
 
 OTHER = a_model("other/judge", request_name="demo/judge", gateway="other")
@@ -225,6 +227,26 @@ def test_the_asset_judges_by_all_judges_and_shows_who_graded(stand: Stand) -> No
     assert graph.rows("select distinct graded_by, reply_format, launch from judged order by all")[
         -1
     ] == ("rules", None, done.run_id)
+    asked_with = graph.rows("select distinct prompt_hash from judged")
+    assert asked_with == graph.rows("select distinct judge_prompt_hash from benchmark_versions")
+
+
+def test_several_judges_leave_archived_runs_alone_and_one_judge_does_not(
+    stand: Stand, other: DemoGateway, caplog: pytest.LogCaptureFixture
+) -> None:
+    stand.predict(STRONG, launch=Launch("old"))
+    ask_a_new_version(stand, "new")
+
+    with caplog.at_level(logging.INFO):
+        several = judge_by(stand, JUDGE, OTHER)
+    told = [record.getMessage() for record in caplog.records if "left out" in record.getMessage()]
+    (alone,) = judge_by(stand, JUDGE)
+    named = judge_by(stand, JUDGE, OTHER, launch=Launch("judging", continue_run="old"))
+
+    assert [tally.planned for tally in several] == [3, 3]
+    assert len(told) == 1 and "published benchmark version: 1. To judge" in told[0]
+    assert alone.planned == 3
+    assert [tally.planned for tally in named] == [0, 3]
 
 
 def test_the_rules_alone_need_no_judge_in_the_catalog(tmp_path: Path) -> None:
@@ -239,4 +261,6 @@ def test_the_rules_alone_need_no_judge_in_the_catalog(tmp_path: Path) -> None:
     assert went_wrong == []
     with duckdb.connect(str(settings.database), read_only=True) as db:
         judged = db.sql("select distinct judge, graded_by, attempts from judged").fetchall()
+        prompts = db.sql("select distinct prompt_hash from judged").fetchall()
     assert judged == [("rules", "rules", 0)]
+    assert prompts == [(None,)]

@@ -1,17 +1,18 @@
 """The leaderboard: whose runs are on it, means and spread, ranks and ties, what is left out."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from rich.text import Text
 
 from eval_pipeline.journal import SIGHTINGS
 from eval_pipeline.queries import query
-from eval_pipeline.records import Run, Sighting, Usage
+from eval_pipeline.records import Run, Sighting, Usage, fingerprint
 from eval_pipeline.reporting import leaderboard_tables
 from eval_pipeline.warehouse import Warehouse
 from eval_pipeline_tests.boards import (
@@ -42,6 +43,7 @@ from eval_pipeline_tests.builders import (
 from eval_pipeline_tests.test_metrics import Row, a_run_of_four, answered, published, rows
 
 LATER = NOON + timedelta(hours=1)
+OWN, TRIAL = EXAM.version.judge_prompt_hash, fingerprint("a prompt on trial")
 
 
 def board(folder: Path, *records: Any) -> Warehouse:
@@ -287,22 +289,168 @@ def test_each_judge_has_a_leaderboard_of_its_own(tmp_path: Path) -> None:
     assert all("SIMULATED" in title for title in titles)
 
 
-@pytest.mark.parametrize(("judged", "shown"), [(ITEMS, "new"), (ITEMS - 1, "old")])
-def test_what_is_printed_is_by_the_version_of_a_judge_that_last_finished_a_run(
-    tmp_path: Path, judged: int, shown: str
+class Version(NamedTuple):
+    """A version of the judge: its prompt, how many models it scored as a whole, and when."""
+
+    prompt: str | None
+    models: int
+    hour: int
+
+
+CHOICES: Sequence[tuple[Mapping[str, Version], str]] = [
+    ({"a": Version(OWN, 1, 0), "b": Version(TRIAL, 1, 9)}, "a"),
+    ({"a": Version(OWN, 1, 0), "b": Version(TRIAL, 3, 9)}, "a"),
+    ({"a": Version(None, 1, 0), "b": Version(TRIAL, 3, 9)}, "a"),
+    ({"a": Version(OWN, 2, 0), "b": Version(OWN, 1, 9)}, "a"),
+    ({"a": Version(None, 2, 0), "b": Version(OWN, 1, 9)}, "a"),
+    ({"a": Version(OWN, 2, 9), "b": Version(OWN, 2, 0)}, "a"),
+    ({"a": Version(OWN, 2, 0), "b": Version(OWN, 2, 9)}, "b"),
+    ({"a": Version(OWN, 0, 9), "b": Version(OWN, 1, 0)}, "b"),
+    ({"a": Version(TRIAL, 2, 0), "b": Version(TRIAL, 1, 9)}, "a"),
+    ({"a": Version(OWN, 0, 9), "b": Version(TRIAL, 1, 0)}, "b"),
+    ({"a": Version(TRIAL, 3, 5), "b": Version(OWN, 1, 0), "c": Version(OWN, 2, 0)}, "c"),
+]
+
+
+@pytest.fixture(scope="module")
+def chosen(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
+    """A board with a judge for each of the choices, each with several versions."""
+    runs = [taken(f"demo/{n}") for n in range(3)]
+    records: Records = [*runs, *(reply for run in runs for reply in answers(run))]
+    for number, (versions, _) in enumerate(CHOICES):
+        for name, (prompt, models, hour) in versions.items():
+            told = {"judge": f"judge/{number}", "judge_version": name, "prompt_hash": prompt}
+            at = {"finished_at": NOON + timedelta(hours=hour)}
+            for place, run in enumerate(runs):
+                scored = ITEMS if place < models else ITEMS - 1
+                records += verdicts(run, [1.0] * scored, **told, **at)
+    return board(tmp_path_factory.mktemp("chosen"), *records)
+
+
+@pytest.mark.parametrize("number", range(len(CHOICES)))
+def test_of_each_judge_one_version_is_official_and_that_is_printed(
+    chosen: Warehouse, number: int
 ) -> None:
-    run, ones = taken("demo/a"), [1.0] * ITEMS
+    (versions, official), by = CHOICES[number], f"judge = 'judge/{number}'"
+
+    with chosen.reading() as db:
+        printed = query(db, "summaries/leaderboard").filter(by)
+        models = [model for (model,) in printed.project("model").fetchall()]
+        shown = set(printed.project("judge_version").fetchall())
+        compared = query(db, "summaries/comparisons").filter(by).fetchall()
+        named = query(db, "summaries/left_out").filter(f"ends_with(reason, ' judge/{number}')")
+        left_out = [row[0] for row in named.fetchall()]
+
+    assert shown == {(official,)}
+    assert len(models) == versions[official].models
+    assert len(compared) == len(list(combinations(models, 2)))
+    # The table has the other versions too, and who is only there is told why.
+    found = rows(chosen, f"select judge_version, is_official from leaderboard where {by}")
+    assert sorted(tuple(row.values()) for row in found) == [
+        (name, name == official) for name, one in versions.items() for _ in range(one.models)
+    ]
+    most = max(one.models for one in versions.values())
+    assert sorted([*models, *left_out]) == [f"demo/{n}" for n in range(most)]
+
+
+def test_each_judge_has_an_official_version_of_its_own(tmp_path: Path) -> None:
+    run, ones = taken("demo/a"), np.ones((ITEMS, 1))
+    trial = {"prompt_hash": TRIAL, "judge_version": "trial"}
 
     warehouse = board(
         tmp_path,
-        *graded(run, ones, judge_version="old"),
-        *verdicts(run, ones[:judged], judge_version="new", finished_at=LATER),
+        *graded(run, ones, prompt_hash=OWN),
+        *verdicts(run, ones, **trial, finished_at=LATER),
+        *verdicts(run, ones, **trial, judge="other/judge"),
+        *verdicts(run, ones, judge="rules", judge_version="r1"),
+    )
+
+    found = rows(warehouse, "select judge, judge_version from leaderboard where is_official")
+    assert {tuple(row.values()) for row in found} == {
+        ("demo/judge", "v1"),
+        ("other/judge", "trial"),
+        ("rules", "r1"),
+    }
+
+
+def test_no_model_is_dropped_without_a_word(tmp_path: Path) -> None:
+    ones, trial = np.ones((ITEMS, 1)), {"prompt_hash": TRIAL, "judge_version": "trial"}
+    own = {"prompt_hash": OWN}
+    old, new = (taken("demo/later", f"run-{n}", hour=n) for n in range(2))
+    whole = taken("demo/part", "whole")
+    few = taken("demo/part", "few", hour=1, plan=TEXT[:3], scope="filtered")
+    both, begun = taken("demo/both"), taken("demo/begun")
+    hot = taken("demo/both", "hot-run", experiment="hot")
+    warm = taken("demo/both", "hot-few", hour=1, experiment="hot", plan=TEXT[:3], scope="filtered")
+
+    warehouse = board(
+        tmp_path,
+        *[*graded(both, ones, **own), *verdicts(both, ones, **trial, finished_at=LATER)],
+        *[*graded(hot, ones, **trial), *graded(warm, [1.0] * 3, **own)],
+        *graded(taken("demo/trial", "only-trial"), ones, **trial),
+        *[*graded(old, ones, **own), *graded(new, ones, **trial)],
+        *[*graded(whole, ones, **trial), *graded(few, [1.0] * 3, **own)],
+        *[*graded(begun, ones, **trial), *verdicts(begun, [1.0] * 3, **own, finished_at=LATER)],
     )
 
     with warehouse.reading() as db:
+        printed = query(db, "summaries/leaderboard").df()["model"].tolist()
+        left_out = query(db, "summaries/left_out").fetchall()
+    reason = "judged only with another prompt or limit of demo/judge"
+    assert sorted(printed) == ["demo/both", "demo/later"]
+    assert left_out == [
+        ("demo/begun", "default", "run-1", reason),
+        ("demo/both", "hot", "hot-few", "only a part was asked"),
+        ("demo/both", "hot", "hot-run", reason),
+        ("demo/later", "default", "run-1", reason),
+        ("demo/part", "default", "few", "only a part was asked"),
+        ("demo/part", "default", "whole", reason),
+        ("demo/trial", "default", "only-tri", reason),
+    ]
+
+
+def test_who_is_missing_on_the_board_of_one_judge_is_named_with_that_judge(tmp_path: Path) -> None:
+    a, b = taken("demo/a"), taken("demo/b")
+    ones, other = np.ones((ITEMS, 1)), {"judge": "other/judge"}
+    trial = {**other, "prompt_hash": TRIAL, "judge_version": "trial"}
+
+    warehouse = board(
+        tmp_path,
+        *[*graded(a, ones), *verdicts(a, ones, **other, prompt_hash=OWN)],
+        *[*graded(b, ones), *verdicts(b, ones, **trial)],
+    )
+
+    with warehouse.reading() as db:
+        left_out = query(db, "summaries/left_out").fetchall()
+    reason = "judged only with another prompt or limit of other/judge"
+    assert left_out == [("demo/b", "default", "run-1", reason)]
+
+
+def test_the_title_names_the_judge_even_if_there_is_only_one(tmp_path: Path) -> None:
+    warehouse = board(tmp_path, *graded(taken("demo/a"), np.ones((ITEMS, 1)), judge="[my]/judge"))
+
+    with warehouse.reading() as db:
         printed = query(db, "summaries/leaderboard").df()
-    assert printed["judge_version"].tolist() == [shown]
-    assert {"judge_version": "old"} in rows(warehouse, "select judge_version from leaderboard")
+    tables = [*leaderboard_tables(printed), *leaderboard_tables(printed.head(0))]
+
+    assert [Text.from_markup(str(table.title)).plain for table in tables] == [
+        "Leaderboard of SIMULATED models (their skill is invented), judged by [my]/judge",
+        "Leaderboard",
+    ]
+
+
+def test_categories_of_the_same_name_in_two_suites_are_not_merged(tmp_path: Path) -> None:
+    exam = a_benchmark(
+        *(a_question(f"q{n}", suite="one", category="Math") for n in range(2)),
+        *(a_question(f"q{n}", suite="two", category="Math") for n in range(4)),
+        a_question("q9", suite="two", category="Physics"),
+    )
+    run = taken("demo/a", benchmark=exam)
+
+    warehouse = published(tmp_path, *graded(run, [1.0, 1.0, 0, 0, 0, 1.0, 1.0]), benchmark=exam)
+
+    (row,) = rows(warehouse, "select category_accuracy from leaderboard")
+    assert row["category_accuracy"] == {"one/Math": 1.0, "two/Math": 0.25, "two/Physics": 1.0}
 
 
 def test_names_follow_the_catalog_without_anything_being_computed(tmp_path: Path) -> None:

@@ -180,7 +180,7 @@ def test_a_failed_check_shows_counts_and_examples(
     ]
     assert not found.passed
     assert found.metadata["rows"].value == 3
-    assert "server_error" in str(found.metadata["examples"].value)
+    assert r"server\_error" in str(found.metadata["examples"].value)
     assert graph.rows("select accuracy, incomplete_because from metrics where slice = 'all'") == [
         (None, "3 failed (server_error)")
     ]

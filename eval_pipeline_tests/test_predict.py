@@ -1,6 +1,8 @@
 """Asking over a real server: resumed, repaired, stopped, never scored for an outage."""
 
+import asyncio
 import logging
+import threading
 import time
 from datetime import timedelta
 from pathlib import Path
@@ -9,7 +11,9 @@ from typing import Any
 import pytest
 
 from eval_pipeline.benchmark import Benchmark, current
+from eval_pipeline.carrying import carry_over
 from eval_pipeline.exam.messages import question_messages
+from eval_pipeline.history import Pending
 from eval_pipeline.journal import (
     PREDICTIONS,
     RUNS,
@@ -21,9 +25,10 @@ from eval_pipeline.journal import (
 from eval_pipeline.providers.demo.faults import Faults
 from eval_pipeline.providers.demo.server import DemoGateway
 from eval_pipeline.records import ExamQuestion, Outcome, Prediction, Prices
+from eval_pipeline.running import run_async
 from eval_pipeline.runs import Mode
 from eval_pipeline.settings import Settings
-from eval_pipeline.stages.predict import Launch
+from eval_pipeline.stages.predict import Launch, predict
 from eval_pipeline_tests.builders import a_model, settings_in
 from eval_pipeline_tests.stand import STRONG, WEAK, Stand, outcomes
 
@@ -317,6 +322,37 @@ def test_a_run_that_has_answers_is_not_failed_by_one_item_that_is_refused(stand:
 
     assert outcomes([tally]) == [{Outcome.UNKNOWN_MODEL: 2}]
     assert not tally.failed
+
+
+def test_a_launch_that_is_cancelled_waits_for_what_is_being_taken_over(
+    stand: Stand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stand.predict(STRONG)
+    original, began, ended = carry_over, threading.Event(), threading.Event()
+
+    def slow(*args: Any) -> Pending:
+        began.set()
+        time.sleep(0.2)
+        left = original(*args)
+        ended.set()
+        return left
+
+    monkeypatch.setattr("eval_pipeline.stages.predict.carry_over", slow)
+    settings = sampled(stand, 2)
+    benchmark = current(stand.journal, settings)
+
+    async def cancelled() -> bool:
+        launch = Launch("run-2")
+        work = predict([STRONG], benchmark, launch, settings=settings, journal=stand.journal)
+        task = asyncio.create_task(work)
+        await asyncio.to_thread(began.wait)
+        task.cancel()
+        await asyncio.wait([task])
+        return task.cancelled() and ended.is_set()
+
+    assert run_async(cancelled())
+    assert list(replies(stand, "run-2")) == [("q1", 0), ("q2", 0), ("q3", 0)]
+    assert sorted(stand.gateway.seen.values()) == [1, 1, 1]
 
 
 def replies(stand: Stand, run_id: str = "run-1") -> dict[tuple[str, int], Prediction]:

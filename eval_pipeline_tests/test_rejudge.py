@@ -4,12 +4,14 @@ import asyncio
 import shutil
 from collections import Counter
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from eval_pipeline.journal import REJUDGED, SIGHTINGS
+from eval_pipeline.benchmark import judge_prompt_of
+from eval_pipeline.journal import REJUDGED, SIGHTINGS, VERSIONS
 from eval_pipeline.providers.demo.faults import Faults
 from eval_pipeline.providers.demo.server import DemoGateway
 from eval_pipeline.records import Model, Outcome, Prices, Repeat, Sighting
@@ -19,10 +21,13 @@ from eval_pipeline.stages.predict import Launch
 from eval_pipeline.stages.rejudge import Drawn, draw, rejudge
 from eval_pipeline.stages.workers import Tally
 from eval_pipeline.warehouse import Warehouse
-from eval_pipeline_tests.builders import NOON, a_question
+from eval_pipeline_tests.boards import graded, taken, verdicts
+from eval_pipeline_tests.builders import NOON, a_benchmark, a_journal, a_question
 from eval_pipeline_tests.stand import JUDGE, STRONG, WEAK, Stand
+from eval_pipeline_tests.test_metrics import published
 
 COUNT = 20
+LATER = NOON + timedelta(hours=1)
 # The rules are certain of this answer where it is given, and of no other.
 QUESTIONS = [a_question(f"q{number}", answer="the Treaty of Rome") for number in range(COUNT)]
 
@@ -194,8 +199,43 @@ def test_verdicts_under_another_prompt_are_not_repeated_under_this_one(stand: Be
 
     (tally,) = stand.rejudge(judge={"max_tokens": 9})
 
-    assert ["given with another prompt or token limit" in one for one in tally.warnings] == [True]
+    (warning,) = tally.warnings
+    assert "given with another prompt or token limit" in warning
+    assert "name the judge in a launch of judged" in warning
     assert stand.repeats() == []
+
+
+def test_what_the_warning_advises_helps(stand: Bench) -> None:
+    stand.settings = stand.settings.overridden({"judge": {"max_tokens": 999}})
+    (refused,) = stand.rejudge(answers=5, repeats=1)
+
+    stand.judge("demo/strong", "demo/weak", this_judge=True)
+
+    (tally,) = stand.rejudge(answers=5, repeats=1)
+    assert refused.warnings and not tally.warnings
+    assert (refused.asked, tally.asked) == (0, 5)
+
+
+@pytest.mark.parametrize("models", [("demo/strong",), ("demo/strong", "demo/weak")])
+def test_later_verdicts_on_trial_do_not_keep_a_judge_from_being_asked_again(
+    stand: Bench, tmp_path: Path, models: tuple[str, ...]
+) -> None:
+    own, before = stand.settings, stand.draw(5)
+    trial = tmp_path / "trial.txt"
+    trial.write_text(f"{judge_prompt_of(own)}\nThis is a trial.")
+    stand.settings = own.overridden({"judge": {"prompt": str(trial)}})
+    stand.judge(*models, this_judge=True)
+    (on_trial,) = stand.rejudge(answers=5, repeats=1)
+    stand.settings = own
+
+    (tally,) = stand.rejudge(answers=5, repeats=1)
+
+    assert (tally.warnings, tally.asked, on_trial.asked) == ([], 5, 5)
+    versions = Counter(one.judge_version for one in stand.repeats())
+    assert len(versions) == 2 and set(versions.values()) == {5}
+    (version,) = {one.judge_version for one in before}
+    again = {one.prediction_id for one in stand.repeats() if one.judge_version == version}
+    assert again == {one.prediction_id for one in before}
 
 
 def test_what_the_rules_or_nobody_graded_is_not_judged_again(stand: Bench) -> None:
@@ -244,6 +284,52 @@ def test_the_replies_drawn_are_those_of_the_latest_complete_run(stand: Bench) ->
         ("demo/strong", "run-2"): COUNT,
         ("demo/weak", "run-1"): COUNT,
     }
+
+
+@pytest.mark.parametrize(
+    ("scores", "drawn_from"), [([1.0, 0.0], "minted"), ([None, 0.0], "minted"), ([None], "draft")]
+)
+def test_replies_are_drawn_from_the_published_version_if_it_has_any_verdict(
+    tmp_path: Path, scores: list[float | None], drawn_from: str
+) -> None:
+    minted, draft = a_benchmark(*QUESTIONS[:2]), a_benchmark(*QUESTIONS[:3], loaded_at=LATER)
+    journal = a_journal(
+        tmp_path, *graded(taken("demo/a", "minted", benchmark=minted), scores), benchmark=minted
+    )
+    named = minted.version.model_copy(update={"minted_as": "v1"})
+    journal.write_whole(VERSIONS, "minted", records=[named])
+
+    warehouse = published(
+        tmp_path, *graded(taken("demo/a", "draft", benchmark=draft), [1.0] * 3), benchmark=draft
+    )
+
+    with warehouse.reading() as db:
+        drawn = draw(db, 10)
+    assert {one.run_id for one in drawn} == {drawn_from}
+    benchmark = minted if drawn_from == "minted" else draft
+    assert {one.benchmark_version for one in drawn} == {benchmark.version.benchmark_version}
+
+
+def test_what_a_version_of_a_judge_has_not_scored_of_the_published_one_is_drawn_from_the_draft(
+    tmp_path: Path,
+) -> None:
+    minted, draft = a_benchmark(*QUESTIONS[:2]), a_benchmark(*QUESTIONS[:3], loaded_at=LATER)
+    journal = a_journal(
+        tmp_path, *graded(taken("demo/a", "minted", benchmark=minted), [1.0] * 2), benchmark=minted
+    )
+    named = minted.version.model_copy(update={"minted_as": "v1"})
+    journal.write_whole(VERSIONS, "minted", records=[named])
+    run = taken("demo/a", "draft", benchmark=draft)
+
+    warehouse = published(
+        tmp_path,
+        *[*graded(run, [1.0] * 3), *verdicts(run, [1.0] * 3, judge_version="v2")],
+        benchmark=draft,
+    )
+
+    with warehouse.reading() as db:
+        drawn = Counter((one.judge_version, one.run_id) for one in draw(db, 10))
+    assert drawn == {("v1", "minted"): 2, ("v2", "draft"): 3}
 
 
 def test_the_same_replies_are_drawn_each_time_and_fewer_are_among_more(stand: Bench) -> None:

@@ -226,6 +226,101 @@ def test_of_three_judges_there_is_a_row_for_each_pair_and_one_for_all(
     assert numbers(whole, "judge_version", "other_judge", "kappa", "agreement") == [None] * 4
 
 
+def speak(court: Court, judge: str, scores: Scores, certain: Sequence[bool]) -> None:
+    """The verdicts of a judge in which the rules take part where they are certain, or do not."""
+    model = judge.removeprefix("rules+")
+    for reply, score, sure in zip(court.replies, scores, certain, strict=True):
+        grader = "rules" if sure and model != judge else model
+        said = score if sure or judge != "rules" else None
+        court.judgements.append(a_judgement(reply, said, judge=judge, graded_by=grader))
+
+
+@pytest.mark.parametrize(
+    ("judge", "other", "items"),
+    [
+        pytest.param("rules", "rules+acme/judge", 0, id="the rules, twice"),
+        pytest.param("rules+acme/judge", "rules+best/judge", 3, id="where both models were asked"),
+        pytest.param("acme/judge", "rules+acme/judge", 5, id="where the rules spoke for one"),
+        pytest.param("best/judge", "rules+acme/judge", 8, id="another model, after the rules"),
+        pytest.param("acme/judge", "rules", 5, id="a model and the rules"),
+    ],
+)
+def test_two_verdicts_of_one_grader_do_not_make_judges_agree(
+    db: duckdb.DuckDBPyConnection, judge: str, other: str, items: int
+) -> None:
+    court = Court(8, model="third/one")
+    for name in (judge, other):
+        speak(court, name, [1, 0, 1, 0, 1, 0, 1, 0], [True] * 5 + [False] * 3)
+
+    rows = court.rows(db, "between judges")
+
+    assert [row["items"] for row in rows] == ([items] if items else [])
+
+
+def all_judges(court: Court, db: duckdb.DuckDBPyConnection) -> list[Row]:
+    return [row for row in court.rows(db, "between judges") if row["judge"] == "all judges"]
+
+
+def alpha_of(*raters: Scores) -> float:
+    data = [[math.nan if one is None else one for one in scores] for scores in raters]
+    return float(krippendorff.alpha(reliability_data=data, level_of_measurement="nominal"))
+
+
+@pytest.mark.parametrize(
+    "judges",
+    [
+        ("acme/judge", "best/judge", "core/judge", "rules+acme/judge"),
+        ("rules", "acme/judge", "best/judge", "rules+acme/judge"),
+        ("rules", "acme/judge", "best/judge", "rules+core/judge", "rules+acme/judge"),
+    ],
+)
+def test_rules_before_a_model_are_no_judge_beside_that_model_or_the_rules(
+    db: duckdb.DuckDBPyConnection, judges: Sequence[str]
+) -> None:
+    count = 60
+    court = Court(count, model="third/one")
+    certain = [one == 1 for one in chance(count, 0.5, 1)]
+    scores = {judge: chance(count, 0.6, 20 + n) for n, judge in enumerate(judges)}
+    for judge, given in scores.items():
+        speak(court, judge, given, certain)
+
+    (row,) = all_judges(court, db)
+
+    if "rules" in scores:
+        said = zip(scores["rules"], certain, strict=True)
+        scores["rules"] = [score if sure else None for score, sure in said]
+    alone = [given for judge, given in scores.items() if not judge.startswith("rules+")]
+    assert row["alpha"] == pytest.approx(alpha_of(*alone))
+
+
+def test_over_all_judges_the_rules_speak_once(db: duckdb.DuckDBPyConnection) -> None:
+    count = 60
+    court = Court(count, model="third/one")
+    certain = [one == 1 for one in chance(count, 0.5, 1)]
+    rules, acme, best, core = (chance(count, 0.6, 30 + n) for n in range(4))
+    for judge, given in (("rules+acme/judge", acme), ("rules+best/judge", best)):
+        said = zip(certain, rules, given, strict=True)
+        speak(court, judge, [one if sure else other for sure, one, other in said], certain)
+    speak(court, "core/judge", core, certain)
+
+    (row,) = all_judges(court, db)
+
+    def where(given: Scores, sure: bool) -> Scores:
+        return [one if here is sure else None for one, here in zip(given, certain, strict=True)]
+
+    raters = [where(rules, True), where(acme, False), where(best, False), core]
+    assert row["alpha"] == pytest.approx(alpha_of(*raters))
+    assert row["verdicts"] == sum(one is not None for given in raters for one in given)
+
+
+def test_rules_a_model_and_both_together_are_two_judges(db: duckdb.DuckDBPyConnection) -> None:
+    court = Court(4, model="third/one")
+    for judge in ("rules", "acme/judge", "rules+acme/judge"):
+        speak(court, judge, [1, 0, 1, 0], [True, True, False, False])
+
+    assert all_judges(court, db) == []
+
+
 def test_what_can_not_be_told_is_null(db: duckdb.DuckDBPyConnection) -> None:
     court = Court(3, model="third/one")
     for judge in ("acme/judge", "best/judge", "core/judge"):

@@ -15,6 +15,8 @@ from eval_pipeline.defs.metadata import plots
 from eval_pipeline.journal import Journal
 from eval_pipeline.plots.files import svg
 from eval_pipeline.plots.results import plot
+from eval_pipeline.queries import query
+from eval_pipeline.records import Run, fingerprint
 from eval_pipeline.warehouse import Warehouse
 from eval_pipeline_tests.boards import EXAM, ITEMS, graded, scores_of, taken, verdicts
 from eval_pipeline_tests.builders import settings_in
@@ -119,3 +121,48 @@ def test_what_is_plotted_is_by_the_judge_who_graded_most_and_of_the_latest_run(
             "where slice = 'category' and model = 'demo/a' order by category"
         ).fetchall()
     assert shares == [("Biology", 0), ("Math", 0), ("Physics", 1)]
+
+
+def test_what_is_plotted_is_what_is_printed_and_not_what_a_trial_says(tmp_path: Path) -> None:
+    a, b, alone = (taken(f"demo/{name}") for name in ("a", "b", "alone"))
+    own = {"prompt_hash": EXAM.version.judge_prompt_hash}
+    trial = {"prompt_hash": fingerprint("a prompt on trial"), "judge_version": "trial"}
+    ones, zeros = np.ones((ITEMS, 1)), np.zeros((ITEMS, 1))
+
+    warehouse = published(
+        tmp_path,
+        *[*graded(a, ones, **own), *graded(b, ones, **own), *graded(alone, zeros, **trial)],
+        *[*verdicts(a, zeros, **trial), *verdicts(b, zeros, **trial)],
+        benchmark=EXAM,
+    )
+
+    with warehouse.reading() as db:
+        plot(db, "accuracy")
+        columns = "model, judge_version, accuracy"
+        plotted = db.sql(f"select {columns} from plotted order by model").fetchall()
+        printed = query(db, "summaries/leaderboard").project(columns).order("model").fetchall()
+    assert plotted == printed == [("demo/a", "v1", 1), ("demo/b", "v1", 1)]
+    for name in ("accuracy", "categories"):
+        assert "demo/alone" not in words(warehouse, name)
+
+
+def test_the_judge_who_is_plotted_graded_the_most_models_and_not_the_most_experiments(
+    tmp_path: Path,
+) -> None:
+    a, b, *others = (taken("demo/a"), taken("demo/b"), *map(an_experiment, range(3)))
+    ones = np.ones((ITEMS, 1))
+
+    warehouse = published(
+        tmp_path,
+        *[*graded(a, ones), *graded(b, ones)],
+        *[record for run in others for record in graded(run, ones, judge="other/judge")],
+        benchmark=EXAM,
+    )
+
+    with warehouse.reading() as db:
+        plot(db, "accuracy")
+        assert set(db.sql("select judge from plotted").fetchall()) == {("demo/judge",)}
+
+
+def an_experiment(number: int) -> Run:
+    return taken("demo/a", f"hot-{number}", hour=5, experiment=f"hot-{number}")

@@ -209,15 +209,15 @@ def test_verdicts_of_two_judges_do_not_add_up_to_a_judged_run(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("changes", "carries"),
     [
-        ({"experiment": "terse"}, None),
-        ({"benchmark_version": "other"}, "old"),
-        ({"parameters": {"temperature": 1}}, None),
-        ({"plan": PLAN[:2]}, None),
-        ({"plan": PLAN[:2], "benchmark_version": "other"}, "old"),
+        ({"experiment": "terse"}, ()),
+        ({"benchmark_version": "other"}, ("old",)),
+        ({"parameters": {"temperature": 1}}, ()),
+        ({"plan": PLAN[:2]}, ("old",)),
+        ({"plan": PLAN[:2], "benchmark_version": "other"}, ("old",)),
     ],
 )
 def test_a_run_that_measures_something_else_is_not_continued(
-    tmp_path: Path, changes: dict[str, object], carries: str | None
+    tmp_path: Path, changes: dict[str, object], carries: tuple[str, ...]
 ) -> None:
     journal = a_journal(tmp_path, a_run("old", plan=PLAN))
     wanted = a_run("new", plan=PLAN).model_copy(update=changes)
@@ -416,40 +416,113 @@ def earlier(run_id: str, hours: int, plan: tuple[ItemKey, ...] = PLAN, **changes
 OTHER: dict[str, Any] = {"benchmark_version": "other"}
 
 
+def answer(journal: Journal, run: Run, count: int | None = None, *, judged: bool = True) -> None:
+    """Its first replies, or all of them, with verdicts."""
+    named = [(key.item_id, sample) for sample in range(run.samples) for key in run.plan]
+    replies = [a_reply(*name, run_id=run.run_id) for name in named[:count]]
+    journal.write_whole(PREDICTIONS, run.model, run.run_id, "0", records=replies)
+    if judged:
+        journal.write_whole(JUDGED, run.model, run.run_id, "0", records=map(a_judgement, replies))
+
+
 @pytest.mark.parametrize(
     ("runs", "samples", "carries"),
     [
         ([earlier("one", 0)], 3, "one"),
-        ([earlier("one", 0), earlier("three", 1, samples=3)], 3, None),
-        ([earlier("two", 0, samples=2), earlier("one", 1)], 3, "two"),
-        ([earlier("one", 0), earlier("again", 1)], 3, "again"),
-        ([earlier("three", 0, samples=3)], 2, None),
-        ([earlier("one", 0), earlier("few", 1, plan=PLAN[:1], samples=2)], 3, "one"),
-        ([earlier("one", 0), earlier("trial", 1, plan=PLAN[:1], samples=3)], 3, "one"),
+        ([earlier("one", 0), earlier("three", 1, samples=3)], 3, ""),
+        ([earlier("two", 0, samples=2), earlier("one", 1)], 3, "two one"),
+        ([earlier("one", 0), earlier("again", 1)], 3, "again one"),
+        ([earlier("three", 0, samples=3)], 2, ""),
+        ([earlier("one", 0), earlier("few", 1, plan=PLAN[:1], samples=2)], 3, "one few"),
         ([earlier("few", 0, plan=PLAN[:1])], 3, "few"),
-        ([earlier("hot", 0, parameters={"temperature": 1})], 3, None),
-        ([earlier("past", 0, samples=3, **OTHER), earlier("newest", 1, **OTHER)], 3, "past"),
-        ([earlier("past", 0, samples=3, **OTHER), earlier("newest", 1, **OTHER)], 1, "newest"),
-        ([earlier("past", 0, samples=3, **OTHER), earlier("one", 1)], 3, "one"),
+        ([earlier("few", 0, plan=PLAN[:1])], 1, "few"),
+        ([earlier("one", 0), earlier("few", 1, plan=PLAN[:1])], 1, ""),
+        ([earlier("hot", 0, parameters={"temperature": 1})], 3, ""),
+        ([earlier("terse", 0, experiment="terse")], 1, ""),
+        ([earlier("past", 0, samples=3, **OTHER), earlier("newest", 1, **OTHER)], 3, "past newest"),
+        ([earlier("past", 0, samples=3, **OTHER), earlier("newest", 1, **OTHER)], 1, "newest past"),
+        ([earlier("past", 0, samples=3, **OTHER), earlier("one", 1)], 3, "past one"),
+        ([earlier("past", 0, **OTHER), earlier("one", 1)], 1, ""),
+        ([earlier("past", 0, **OTHER), earlier("few", 1, plan=PLAN[:1])], 1, "past few"),
+        ([earlier("past", 0, **OTHER), earlier("few", 1, plan=PLAN[:1], **OTHER)], 1, "past few"),
     ],
 )
-def test_more_samples_are_a_new_run_that_takes_over_what_one_with_fewer_has(
-    tmp_path: Path, runs: list[Run], samples: int, carries: str | None
+def test_a_new_run_takes_over_all_that_are_asked_alike_unless_it_repeats_one(
+    tmp_path: Path, runs: list[Run], samples: int, carries: str
 ) -> None:
     journal = a_journal(tmp_path, *runs)
     for run in runs:
-        replies = [
-            a_reply(key.item_id, sample, run_id=run.run_id)
-            for key in run.plan
-            for sample in range(run.samples)
-        ]
-        journal.write_whole(PREDICTIONS, run.model, run.run_id, "0", records=replies)
-        journal.write_whole(JUDGED, run.model, run.run_id, "0", records=map(a_judgement, replies))
+        answer(journal, run)
 
     opened = open_run(journal, a_run("new", plan=PLAN, samples=samples), Mode.AUTO)
 
-    assert (opened.run.run_id, opened.run.carry_from) == ("new", carries)
+    assert (opened.run.run_id, opened.run.carry_from) == ("new", tuple(carries.split()))
     assert len(opened.pending) == 3 * samples
+    assert opened.run in journal.read(RUNS, "demo/strong")
+
+
+def test_a_fresh_run_takes_over_none_also_when_it_goes_on(tmp_path: Path) -> None:
+    past, few = earlier("past", 0, **OTHER), earlier("few", 1, plan=PLAN[:1])
+    journal = a_journal(tmp_path, past, few)
+    answer(journal, past)
+    answer(journal, few)
+
+    fresh = open_run(journal, earlier("fresh", 2), Mode.FRESH)
+    later = open_run(journal, earlier("later", 3), Mode.AUTO)
+
+    assert fresh.run.carry_from == later.run.carry_from == ()
+    assert later.run.run_id == "fresh"
+
+
+@pytest.mark.parametrize(
+    ("answered", "judged", "carries"),
+    [
+        (0, True, "past cut"),
+        (1, True, "past cut"),
+        (5, True, "cut past"),
+        (6, True, ""),
+        (6, False, ""),
+        (9, True, ""),
+    ],
+)
+def test_a_run_with_more_samples_is_repeated_only_if_it_has_all_that_is_wanted(
+    tmp_path: Path, answered: int, judged: bool, carries: str
+) -> None:
+    past, cut = earlier("past", 0, **OTHER), earlier("cut", 1, samples=3)
+    journal = a_journal(tmp_path, past, cut)
+    answer(journal, past)
+    answer(journal, cut, answered, judged=judged)
+
+    opened = open_run(journal, earlier("new", 2, samples=2), Mode.AUTO)
+
+    assert opened.run.carry_from == tuple(carries.split())
+
+
+def test_what_failed_is_not_among_the_replies_that_a_run_has(tmp_path: Path) -> None:
+    failed, good = earlier("failed", 1, **OTHER), earlier("good", 0, **OTHER)
+    outages = [a_reply(key.item_id, 0, run_id="failed", outcome="timeout") for key in PLAN]
+    journal = a_journal(tmp_path, failed, good, predictions=outages)
+    answer(journal, good, 1)
+
+    opened = open_run(journal, a_run("new", plan=PLAN), Mode.AUTO)
+
+    assert opened.run.carry_from == ("good", "failed")
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [(None, ()), ("one", ("one",)), ([], ()), (["one", "two"], ("one", "two"))],
+)
+def test_a_run_from_before_it_could_carry_over_several_is_read(
+    tmp_path: Path, written: object, read: tuple[str, ...]
+) -> None:
+    journal = a_journal(tmp_path, a_run("old", plan=PLAN))
+    (path,) = journal.files(RUNS)
+    path.write_text(json.dumps({**json.loads(path.read_text()), "carry_from": written}) + "\n")
+
+    opened = open_run(journal, a_run("new", plan=PLAN), Mode.AUTO)
+
+    assert (opened.run.run_id, opened.run.carry_from) == ("old", read)
 
 
 def test_what_is_left_takes_a_few_bytes_per_reply(tmp_path: Path) -> None:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from eval_pipeline.records import Run
+from eval_pipeline.benchmark import Benchmark
+from eval_pipeline.records import Run, fingerprint
 from eval_pipeline.reporting import comparison_lines
 from eval_pipeline.runs import RunError
 from eval_pipeline.side_by_side import SideBySide, compare_sides
@@ -35,6 +36,11 @@ from eval_pipeline_tests.builders import (
 from eval_pipeline_tests.test_metrics import Row, published, rows
 
 LATER = NOON + timedelta(hours=1)
+OWN, TRIAL = EXAM.version.judge_prompt_hash, fingerprint("a prompt on trial")
+ON_TRIAL = {"judge_version": "trial", "prompt_hash": TRIAL, "finished_at": LATER}
+OTHER_LIMIT = {"judge_version": "limit", "prompt_hash": OWN, "finished_at": LATER}
+NEW = a_benchmark(a_question("new"))
+ON_THE_BOARD = graded(taken("demo/new", benchmark=NEW), [1.0], **ON_TRIAL)
 NAMES = ("demo/a", "demo/b", "demo/thrice", "demo/text", "demo/twice")
 
 
@@ -153,18 +159,22 @@ def test_the_numbers_are_those_of_the_comparison_whatever_the_order(warehouse: W
             assert value == close, name
         assert (back.corrected, back.pairs) == (found.corrected, found.pairs)
         assert back.compared.paired.difference == -found.compared.paired.difference
-        assert back.compared.paired.low == -found.compared.paired.high
+        assert back.compared.paired.interval and found.compared.paired.interval
+        assert back.compared.paired.interval.low == -found.compared.paired.interval.high
 
 
 def numbers(found: SideBySide) -> Row:
     one, paired = found.compared, found.compared.paired
+    assert paired.interval and paired.bootstrap
     return {
         "items": paired.items,
         "accuracy_a": one.accuracy_a,
         "accuracy_b": one.accuracy_b,
         "difference": paired.difference,
-        "difference_low": paired.low,
-        "difference_high": paired.high,
+        "difference_low": paired.interval.low,
+        "difference_high": paired.interval.high,
+        "bootstrap_low": paired.bootstrap.low,
+        "bootstrap_high": paired.bootstrap.high,
         "standard_error": paired.standard_error,
         "standard_error_clustered": one.standard_error_clustered,
         "better": paired.better,
@@ -173,7 +183,7 @@ def numbers(found: SideBySide) -> Row:
         "p_value": paired.p_value,
         "p_adjusted": found.corrected,
         "pairs": found.pairs,
-        "detectable": paired.detectable,
+        "detectable": paired.detectable(found.pairs or 1),
     }
 
 
@@ -187,6 +197,21 @@ def test_the_corrected_p_value_is_that_of_the_leaderboard_and_of_nothing_else(
     assert (one_run.corrected, one_run.pairs) == (None, None)
     assert "corrected for 15 pairs (Holm)" in "\n".join(comparison_lines(board))
     assert "corrected" not in "\n".join(comparison_lines(one_run))
+
+
+def test_a_single_run_of_several_is_not_corrected_whichever_side_it_is_on(
+    warehouse: Warehouse,
+) -> None:
+    found = "select model_a, model_b from comparisons where 'demo/thrice' in (model_a, model_b)"
+    pairs = rows(warehouse, f"{found} and experiment_a = experiment_b")
+    # The better one comes first there, so that both columns of runs are put to the test.
+    assert {row["model_a"] == "demo/thrice" for row in pairs} == {True, False}
+
+    for row in pairs:
+        (other,) = {row["model_a"], row["model_b"]} - {"demo/thrice"}
+        for a, b in ((other, "cccc-1"), ("cccc-1", other)):
+            single = side_by_side(warehouse, a, b)
+            assert (single.corrected, single.pairs) == (None, None)
 
 
 def test_the_items_on_which_they_differ_are_listed_those_that_a_won_first(
@@ -227,6 +252,76 @@ def test_the_judge_is_the_one_last_at_work_and_the_runs_are_those_that_count_for
     assert asked == found
     with pytest.raises(RunError, match="no verdicts of other/judge in common"):
         side_by_side(warehouse, "demo/a", "demo/b", judge="other/judge")
+
+
+@pytest.fixture(scope="module")
+def tried(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
+    """Verdicts with the version's own prompt, and later ones of two kinds that say the opposite."""
+    a, b, c, d = (taken(f"demo/{name}", f"{name}-run") for name in "abcd")
+    ones, zeros = np.ones((ITEMS, 1)), np.zeros((ITEMS, 1))
+    return published(
+        tmp_path_factory.mktemp("tried"),
+        *[*graded(a, ones, prompt_hash=OWN), *verdicts(a, zeros, **ON_TRIAL)],
+        *[*graded(b, zeros, prompt_hash=OWN), *verdicts(b, ones, **ON_TRIAL)],
+        *[*graded(c, ones, **ON_TRIAL), *graded(d, ones, prompt_hash=OWN)],
+        *[*verdicts(a, zeros, **OTHER_LIMIT), *verdicts(b, ones, **OTHER_LIMIT)],
+        benchmark=EXAM,
+    )
+
+
+@pytest.mark.parametrize("judge", [None, "demo/judge"])
+@pytest.mark.parametrize(
+    ("a", "b"), [("demo/a", "demo/b"), ("demo/a@", "demo/b"), ("a-run", "b-run")]
+)
+def test_official_verdicts_are_preferred_to_later_ones(
+    tried: Warehouse, a: str, b: str, judge: str | None
+) -> None:
+    found = side_by_side(tried, a, b, judge=judge)
+
+    assert (found.judge.version, found.compared.paired.difference) == ("v1", 1)
+    assert found.is_official
+    assert "another prompt" not in "\n".join(comparison_lines(found))
+
+
+@pytest.mark.parametrize(("a", "c"), [("demo/a", "demo/c"), ("a-run", "c-run")])
+def test_what_only_verdicts_on_trial_have_in_common_is_compared_and_said(
+    tried: Warehouse, a: str, c: str
+) -> None:
+    found = side_by_side(tried, a, c)
+
+    assert (found.judge.version, found.compared.paired.difference) == ("trial", -1)
+    assert not found.is_official
+    assert comparison_lines(found)[2].endswith(
+        "scored on by demo/judge, with another prompt or limit than its official verdicts"
+    )
+    with pytest.raises(RunError, match="no verdicts of one judge in the same version in common"):
+        side_by_side(tried, c, "demo/d")
+
+
+@pytest.mark.parametrize(
+    ("published_last", "on_the_board"), [(EXAM, []), (NEW, ON_THE_BOARD)], ids=["same", "newer"]
+)
+@pytest.mark.parametrize(("prompt", "chosen"), [(OWN, "v1"), (None, "v1"), (TRIAL, "trial")])
+def test_of_runs_that_never_were_on_this_leaderboard_the_prompt_of_their_version_is_official(
+    tmp_path: Path,
+    prompt: str | None,
+    chosen: str,
+    published_last: Benchmark,
+    on_the_board: Records,
+) -> None:
+    earlier = EXAM.version.model_copy(update={"loaded_at": NOON - timedelta(days=1)})
+    runs = [taken("demo/a", f"{n}", plan=TEXT[:4], scope="filtered") for n in range(2)]
+    records: Records = []
+    for run in runs:
+        records += graded(run, [1.0] * 4, prompt_hash=prompt)
+        records += verdicts(run, [0.0] * 4, **ON_TRIAL)
+    a_journal(tmp_path, *records, benchmark=Benchmark(earlier, EXAM.items))
+
+    warehouse = published(tmp_path, *on_the_board, benchmark=published_last)
+
+    found = side_by_side(warehouse, "0", "1")
+    assert found.judge.version == chosen
+    assert found.is_official is (chosen == "v1")
 
 
 def test_what_is_not_in_the_plan_of_a_run_is_not_compared(tmp_path: Path) -> None:

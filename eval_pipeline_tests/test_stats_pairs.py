@@ -9,10 +9,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from statsmodels.api import OLS
 from statsmodels.stats.contingency_tables import mcnemar as reference_mcnemar
 from statsmodels.stats.multitest import multipletests
 
-from eval_pipeline.stats.pairs import Differences, Paired, compare, holm, mcnemar, sign_flip
+from eval_pipeline.stats.intervals import Interval
+from eval_pipeline.stats.pairs import (
+    Differences,
+    Paired,
+    compare,
+    compare_clusters,
+    holm,
+    mcnemar,
+    sign_flip,
+)
 
 HALVES = [-1.0, -0.5, 0.0, 0.5, 1.0]
 COUNTS = st.lists(st.integers(0, 40), min_size=5, max_size=5).filter(any)
@@ -22,6 +32,10 @@ P_VALUES = st.lists(st.floats(0, 1), max_size=30)
 
 def of_items(differences: list[float], *, binary: bool = False) -> Differences:
     return Differences(differences, [1] * len(differences), binary)
+
+
+def mirrored(interval: Interval | None) -> Interval | None:
+    return interval and Interval(0.0 - interval.high, 0.0 - interval.low)
 
 
 def by_all_flips(differences: list[float]) -> float:
@@ -39,8 +53,11 @@ def test_a_comparison_by_hand() -> None:
     assert found[:3] == pytest.approx((5, 0.4, error))
     assert (found.better, found.worse, found.test) == (3, 1, "mcnemar")
     assert found.p_value == pytest.approx(2 * (1 + 4) / 16)
-    assert found.detectable == pytest.approx((1.959963985 + 0.841621234) * error)
-    assert -0.4 <= found.low <= 0.4 <= found.high <= 1
+    assert found.detectable() == pytest.approx((1.959963985 + 0.841621234) * error)
+    # Half an item more of each kind: 3.5 better, 1.5 worse, of 7.
+    half = 1.959963985 * sqrt(3.5 + 1.5 - 2 * 2 / 7) / 7
+    assert found.interval == pytest.approx((2 / 7 - half, 2 / 7 + half))
+    assert found.bootstrap and -0.4 <= found.bootstrap.low <= 0.4 <= found.bootstrap.high <= 1
 
 
 def test_error_and_interval_are_those_of_scipy() -> None:
@@ -55,15 +72,86 @@ def test_error_and_interval_are_those_of_scipy() -> None:
     assert found.standard_error == pytest.approx(stats.sem(items))
     # Ends of 2,000 and 4,000 draws differ by 0.07 standard errors on average.
     near = 0.3 * stats.sem(items)
-    assert (found.low, found.high) == pytest.approx(tuple(expected.confidence_interval), abs=near)
+    assert found.interval == found.bootstrap
+    assert found.bootstrap == pytest.approx(tuple(expected.confidence_interval), abs=near)
 
 
 def test_the_detectable_difference_is_found_in_80_of_100_cases() -> None:
     found = compare(Differences([-1, 0, 1], [200, 1000, 250], binary=True), seed=1)
 
-    assert found.detectable and found.standard_error
-    shifted = found.detectable / found.standard_error
-    assert stats.norm.sf(stats.norm.ppf(0.975), loc=shifted) == pytest.approx(0.8)
+    detectable, among_many = found.detectable(), found.detectable(pairs=1770)
+    assert detectable and among_many and found.standard_error
+    for level, shift in ((0.05, detectable), (0.05 / 1770, among_many)):
+        shifted = shift / found.standard_error
+        assert stats.norm.sf(stats.norm.isf(level / 2), loc=shifted) == pytest.approx(0.8)
+
+
+def test_without_any_difference_nothing_is_detectable() -> None:
+    found = compare(Differences([0], [40], binary=True), seed=1)
+
+    assert (found.p_value, found.detectable(), found.bootstrap) == (1.0, None, None)
+    assert found.interval and found.interval.low < 0 < found.interval.high
+
+
+@pytest.mark.parametrize(("better", "worse", "items"), [(4, 1, 140), (5, 1, 40), (30, 12, 140)])
+def test_the_interval_of_right_and_wrong_covers_and_does_not_contradict_the_test(
+    better: int, worse: int, items: int
+) -> None:
+    shares = np.array([better, worse, items - better - worse]) / items
+    covered, contradicted = 0, 0
+    for number, drawn in enumerate(np.random.default_rng(1).multinomial(items, shares, size=400)):
+        found = compare(Differences([1, -1, 0], drawn, binary=True), seed=number)
+        assert found.interval
+        covered += found.interval.low <= shares[0] - shares[1] <= found.interval.high
+        contradicted += not found.interval.low <= 0 <= found.interval.high and found.p_value > 0.15
+
+    assert covered >= 0.93 * 400
+    assert contradicted == 0
+
+
+def test_clusters_are_drawn_and_flipped_as_a_whole() -> None:
+    # Ten clusters of four; in three of them the first is better on every item.
+    differences, clusters = np.repeat([1.0] * 3 + [0.0] * 7, 4), np.repeat(np.arange(10), 4)
+
+    alone = compare(of_items(differences.tolist()), seed=1)
+    found = compare_clusters(differences, clusters, seed=1)
+
+    assert (found.items, found.difference, found.better) == (40, 0.3, 12)
+    assert found.p_value == pytest.approx(2 / 2**3) and alone.p_value < 0.001
+    assert found.interval and alone.interval
+    assert found.interval.low == 0 < alone.interval.low
+    expected = OLS(differences, np.ones(40)).fit(
+        cov_type="cluster", cov_kwds={"groups": clusters, "use_correction": False}
+    )
+    assert found.standard_error == pytest.approx(float(expected.bse[0]) * sqrt(10 / 9))
+
+
+def test_clusters_of_one_item_are_compared_like_items() -> None:
+    differences = np.repeat(HALVES, [20, 60, 300, 80, 40])
+
+    found = compare_clusters(differences, np.arange(500), seed=1)
+    expected = compare(Differences(HALVES, [20, 60, 300, 80, 40], binary=False), seed=1)
+
+    assert found.p_value == pytest.approx(expected.p_value)
+    assert found.standard_error == pytest.approx(expected.standard_error)
+    assert expected.standard_error and found.interval
+    near = 0.3 * expected.standard_error
+    assert found.interval == pytest.approx(expected.interval, abs=near)
+
+
+@settings(max_examples=40, deadline=None, database=None)
+@given(st.lists(st.tuples(st.sampled_from(HALVES), st.integers(0, 4)), min_size=1, max_size=20))
+def test_swapped_models_mirror_the_comparison_of_clusters(items: list[tuple[float, int]]) -> None:
+    differences = np.array([value for value, _ in items])
+    _, clusters = np.unique([cluster for _, cluster in items], return_inverse=True)
+
+    there = compare_clusters(differences, clusters, seed=1)
+    back = compare_clusters(-differences, clusters, seed=1)
+
+    assert there.difference == -back.difference
+    assert (there.p_value, there.better) == (back.p_value, back.worse)
+    if differences.sum():
+        assert back.interval == mirrored(there.interval)
 
 
 @pytest.mark.parametrize(
@@ -174,13 +262,12 @@ def test_swapped_models_mirror_the_comparison(counts: list[int], seed: int) -> N
         items=back.items,
         difference=-back.difference,
         standard_error=back.standard_error,
-        low=-back.high,
-        high=-back.low,
+        interval=mirrored(back.interval),
+        bootstrap=mirrored(back.bootstrap),
         better=back.worse,
         worse=back.better,
         p_value=back.p_value,
         test=back.test,
-        detectable=back.detectable,
     )
 
 
@@ -190,10 +277,13 @@ def test_what_holds_for_any_comparison(differences: list[float]) -> None:
     found = compare(of_items(differences), seed=1)
 
     assert 0 <= found.p_value <= 1
-    assert found.low <= found.difference <= found.high
+    assert (found.bootstrap is None) is (len(set(np.round(differences, 14))) == 1)
+    if found.bootstrap is not None:
+        assert found.bootstrap.low <= found.difference <= found.bootstrap.high
     assert found.difference == pytest.approx(np.mean(differences), abs=1e-12)
     assert found.items == len(differences) >= found.better + found.worse
-    assert (found.standard_error is None) is (found.detectable is None) is (found.items == 1)
+    assert (found.standard_error is None) is (found.items == 1)
+    assert (not found.standard_error) is (found.detectable() is None)
     assert compare(of_items(differences[::-1]), seed=1) == found
 
 
@@ -216,21 +306,24 @@ def test_differences_that_are_0_but_for_rounding_are_no_differences() -> None:
 def test_as_often_better_as_worse_has_a_symmetric_interval() -> None:
     found = compare(Differences(HALVES, [3, 8, 20, 8, 3], binary=False), seed=1)
 
-    assert found.low == -found.high < 0
+    assert found.interval and found.interval.low == -found.interval.high < 0
     assert (found.difference, found.p_value) == (0, 1)
 
 
 def test_equal_models_have_no_difference_and_no_negative_zero() -> None:
     found = compare(Differences([-0.0], [7], binary=True), seed=1)
 
-    assert found == (7, 0, 0, 0, 0, 0, 0, 1, "mcnemar", 0)
-    assert "-0" not in repr(found)
+    half = 1.959963985 * sqrt(0.5 + 0.5) / 9
+    assert found[:3] == (7, 0, 0)
+    assert found.interval == pytest.approx((-half, half))
+    assert found[4:] == (None, 0, 0, 1, "mcnemar")
+    assert "-0" not in repr(found[:3])
 
 
 def test_one_item_has_no_error() -> None:
     found = compare(of_items([1.0], binary=True), seed=1)
 
-    assert (found.standard_error, found.detectable, found.p_value) == (None, None, 1)
+    assert (found.standard_error, found.detectable(), found.p_value) == (None, None, 1)
 
 
 @pytest.mark.parametrize(

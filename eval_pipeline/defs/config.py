@@ -121,7 +121,7 @@ class JudgedConfig(LaunchConfig):
     mode: Mode = Field(
         default=Mode.AUTO,
         description="AUTO and FIX judge whatever has no score; RESUME only what no judge has seen; "
-        "FRESH judges everything again.",
+        "FRESH judges everything again, of the current and the published benchmark version.",
     )
     judge: str | None = Field(
         default=None,

@@ -8,6 +8,7 @@ import duckdb
 from tabulate import tabulate
 
 from eval_pipeline.queries import query
+from eval_pipeline.reliability.report import plain
 from eval_pipeline.stages.workers import Tally
 
 MOST_ROWS = 200
@@ -24,11 +25,26 @@ def rows(found: duckdb.DuckDBPyRelation) -> list[dict[str, object]]:
 
 
 def markdown(lines: Sequence[Mapping[str, object]]) -> dg.MarkdownMetadataValue:
-    """Lines as a table; a column that a line does not have is 0 there."""
+    """Lines as a table; a column that a line does not have is 0 there. Texts stay as they are."""
     columns = dict.fromkeys(name for line in lines for name in line)
-    cells = [[line.get(name, 0) for name in columns] for line in lines]
-    text = tabulate(cells, list(columns), tablefmt="pipe", floatfmt=".3f")
+    cells = [[_cell(line.get(name, 0)) for name in columns] for line in lines]
+    # The id of a run may look like a number, such as 123456e7.
+    texts = [
+        place
+        for place, column in enumerate(zip(*cells, strict=True))
+        if any(isinstance(cell, str) for cell in column)
+    ]
+    text = tabulate(cells, list(columns), tablefmt="pipe", floatfmt=".3f", disable_numparse=texts)
     return dg.MetadataValue.md(text)
+
+
+def _cell(value: object) -> object:
+    return value if value is None or isinstance(value, int | float) else _as_it_is(str(value))
+
+
+def _as_it_is(text: str) -> str:
+    """In one line and not as Markdown: a server's words must not become pictures or rows."""
+    return plain(" ".join(text.split()))
 
 
 def plots(
@@ -48,7 +64,12 @@ def plots(
 
 
 def listed(texts: Iterable[str]) -> dg.MarkdownMetadataValue:
-    """A list of names or sentences; an empty one says so."""
+    """A list of names or sentences, which stay as they are; an empty one says so."""
+    return listed_markdown(map(_as_it_is, texts))
+
+
+def listed_markdown(texts: Iterable[str]) -> dg.MarkdownMetadataValue:
+    """The same of texts that are Markdown already, each in one line."""
     return dg.MetadataValue.md("\n".join(f"- {text}" for text in texts) or "none")
 
 

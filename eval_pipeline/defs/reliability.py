@@ -8,7 +8,7 @@ from eval_pipeline.defs.metadata import listed
 from eval_pipeline.defs.resources import WarehouseResource
 from eval_pipeline.records import now
 from eval_pipeline.reliability.measures import OWN_FAMILY
-from eval_pipeline.reliability.report import Report, plain
+from eval_pipeline.reliability.report import Report
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.workers import Tally
 
@@ -22,7 +22,7 @@ def write_report(
     """Reads what was measured and writes the report about it."""
     warnings = [warning for tally in tallies for warning in tally.warnings]
     with warehouse.get_connection() as db:
-        report = Report.of(db, [*map(plain, told), *warnings])
+        report = Report.of(db, [*told, *warnings])
     report.write(settings.reports / REPORT, now())
     return report
 

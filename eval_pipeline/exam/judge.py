@@ -1,9 +1,9 @@
 """Question, reference and answer to a judge model; its reply to a verdict, or why there is none."""
 
 import re
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import cache, reduce
 from typing import NamedTuple
 
 from eval_pipeline.exam.verdict import PUBLISHED_NAME, SCHEMA, Verdict, read_verdict
@@ -37,12 +37,23 @@ INSTRUCTION = (
     "reasoning (text), correct (true or false), confidence (a number from 0 to 100, or null)."
 )
 """What is added to a prompt that does not say how to reply, where nothing else enforces it."""
+QUOTED = 100
+"""Characters of a reply that can not be read, to be told with the failure."""
 _SAYS_HOW_TO_REPLY = re.compile(rf"\bjson\b|\b{PUBLISHED_NAME}\b", re.IGNORECASE)
 # How a server says that it does not take a format; a gateway may find nobody who takes tools.
 _REFUSALS: dict[ReplyFormat, frozenset[Outcome]] = {
     "json_schema": frozenset({Outcome.BAD_REQUEST}),
     "tool": frozenset({Outcome.BAD_REQUEST, Outcome.UNKNOWN_MODEL}),
     "text": frozenset(),
+}
+# A format that was passed over in silence shows in such replies; others would be the same in any.
+_FORMLESS = frozenset({Outcome.OK, Outcome.TRUNCATED})
+_LEAST_REPLIES = 2
+_WHY_NO_VERDICT = {
+    Outcome.TRUNCATED: "The judge's reply was cut off at the token limit.",
+    Outcome.TRUNCATED_THINKING: "The token limit was reached while the judge was thinking.",
+    Outcome.REFUSED: "The judge refused to reply.",
+    Outcome.CONTENT_FILTER: "The judge's reply was withheld by a content filter.",
 }
 
 
@@ -66,7 +77,7 @@ class ReplyFormats:
         return self.formats[self._best or 0 :]
 
     def worked(self, reply_format: ReplyFormat) -> None:
-        """The server took it; a refusal of something better may have been about one answer only."""
+        """It gave a verdict; that something better did not may have been about one answer only."""
         place = self.formats.index(reply_format)
         self._best = place if self._best is None else min(place, self._best)
 
@@ -126,64 +137,92 @@ Ask = Callable[[ChatRequest], Awaitable[Asked]]
 Write = Callable[[ReplyFormat], ChatRequest]
 
 
+class _Told(NamedTuple):
+    """What came of asking in one format."""
+
+    asked: Asked
+    reply_format: ReplyFormat
+    verdict: Verdict | None
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the server does not take the format."""
+        error = self.asked.error
+        return error is not None and error.outcome in _REFUSALS[self.reply_format]
+
+    @property
+    def is_formless(self) -> bool:
+        """Whether the format may be to blame that there is no verdict."""
+        return self.asked.reply is not None and self.asked.outcome in _FORMLESS
+
+
 async def judge_answer(ask: Ask, write: Write, formats: ReplyFormats) -> JudgedAnswer:
-    """Asks the judge; a reply that is no verdict is asked for once more, then kept as a failure."""
-    asked, reply_format = await _ask(ask, write, formats)
-    verdict = _verdict(asked)
-    attempts, usage = asked.attempts, asked.usage
-    if asked.reply is not None and verdict is None:
-        with suppress(Halted):  # what the first reply cost is to be kept
-            asked, reply_format = await _ask(ask, write, formats)
-            verdict = _verdict(asked)
-            attempts, usage = attempts + asked.attempts, usage.plus(asked.usage)
-    error = None if verdict else _why_none(asked)
+    """Asks in one format after the other for a verdict; a reply that is none is kept as a failure.
+
+    There is always a second reply to hope for, in the next format or else in the same.
+    """
+    told: list[_Told] = []
+    to_try = formats.to_try()
+    wanted: ReplyFormat | None = to_try[0]
+    try:
+        while wanted is not None:
+            asked = await ask(write(wanted))
+            told.append(_Told(asked, wanted, _verdict(asked)))
+            wanted = _next_format(told, to_try)
+    except Halted:
+        if not _replies(told):
+            raise  # what a reply cost is to be kept; where there is none, nothing is
+    if told[-1].verdict is not None:
+        formats.worked(told[-1].reply_format)
+    return _judged(told)
+
+
+def _verdict(asked: Asked) -> Verdict | None:
+    """Only a whole reply is read: what was cut off may look like a verdict and be another one."""
+    if asked.reply is None or asked.outcome is not Outcome.OK:
+        return None
+    return read_verdict(asked.reply.text)
+
+
+def _replies(told: Sequence[_Told]) -> list[_Told]:
+    return [one for one in told if one.asked.reply is not None]
+
+
+def _next_format(told: Sequence[_Told], to_try: Sequence[ReplyFormat]) -> ReplyFormat | None:
+    """In which format to ask once more, if at all."""
+    last = told[-1]
+    if last.verdict is not None:
+        return None
+    others = to_try[to_try.index(last.reply_format) + 1 :]
+    if others and (last.is_refused or last.is_formless):
+        return others[0]
+    again = last.asked.reply is not None and len(_replies(told)) < _LEAST_REPLIES
+    return last.reply_format if again else None
+
+
+def _judged(told: Sequence[_Told]) -> JudgedAnswer:
+    """The verdict, or what came of asking last; with the last reply that there was."""
+    last = [one for one in told if not one.is_refused][-1:] or told[-1:]
+    heard = (_replies(told) or last)[-1]
+    error = None if heard.verdict else _why_none(last[0].asked)
     return JudgedAnswer(
-        verdict=verdict,
+        verdict=heard.verdict,
         outcome=error.outcome if error else Outcome.OK,
         error=str(error) if error else None,
-        reply=asked.reply,
-        reply_format=reply_format,
-        attempts=attempts,
-        usage=usage,
+        reply=heard.asked.reply,
+        reply_format=heard.reply_format,
+        attempts=sum(one.asked.attempts for one in told),
+        usage=reduce(Usage.plus, (one.asked.usage for one in told)),
     )
 
 
 def _why_none(asked: Asked) -> ProviderError:
     if asked.reply is None:
         return asked.error or ProviderError(Outcome.EMPTY, "No reply.")
-    said = "The judge's reply is not the verdict it was asked for."
+    begins = " ".join(asked.reply.text.split())[:QUOTED]
+    unread = f"The judge's reply is not the verdict it was asked for. It begins: {begins}"
+    said = _WHY_NO_VERDICT.get(asked.outcome, unread)
     return ProviderError(Outcome.JUDGE_UNPARSABLE, said)
-
-
-class _Told(NamedTuple):
-    """What came of asking, refused formats counted in, and the format that was asked for last."""
-
-    asked: Asked
-    reply_format: ReplyFormat
-
-
-async def _ask(ask: Ask, write: Write, formats: ReplyFormats) -> _Told:
-    """Asks the same judge in one format after the other until the server takes one."""
-    first, *others = formats.to_try()
-    told = _Told(await ask(write(first)), first)
-    for other in others:
-        if not _is_refused(told):
-            break
-        asked, before = await ask(write(other)), told.asked
-        attempts, usage = before.attempts + asked.attempts, before.usage.plus(asked.usage)
-        told = _Told(Asked(asked.reply, asked.error, attempts, usage), other)
-    if told.asked.reply is not None:
-        formats.worked(told.reply_format)
-    return told
-
-
-def _is_refused(told: _Told) -> bool:
-    error = told.asked.error
-    return error is not None and error.outcome in _REFUSALS[told.reply_format]
-
-
-def _verdict(asked: Asked) -> Verdict | None:
-    return None if asked.reply is None else read_verdict(asked.reply.text)
 
 
 def check_prompt(prompt: str) -> str | None:
@@ -200,7 +239,22 @@ def check_prompt(prompt: str) -> str | None:
 _PLACEHOLDER = re.compile(r"\{(question|reference|correct_answer|response)\}")
 
 
+_TAG = re.compile(r"</?([A-Za-z][\w.-]*)[^<>]*>")
+
+
 def _fill(template: str, **values: str) -> str:
     """Puts the values in at once, so that a placeholder inside an answer stays as it is."""
     values["correct_answer"] = values["reference"]
-    return _PLACEHOLDER.sub(lambda found: values[found[1]], template)
+    tags = _tags_of(template)
+    harmless = {name: tags.sub("&lt;", value) for name, value in values.items()}
+    return _PLACEHOLDER.sub(lambda found: harmless[found[1]], template)
+
+
+@cache
+def _tags_of(template: str) -> re.Pattern[str]:
+    """What begins a tag of the template: in an answer it would end the answer and begin another."""
+    names = "|".join(sorted(map(re.escape, set(_TAG.findall(template)))))
+    if not names:
+        return re.compile(r"(?!)")
+    # A space after < is also how one thing is said to be less than another.
+    return re.compile(rf"<(?=(?:\s*/\s*)?(?:{names})\b|\s+(?:{names})\s*>)", re.IGNORECASE)

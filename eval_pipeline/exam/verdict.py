@@ -114,8 +114,21 @@ def _bare(value: str) -> str:
 
 
 def _in_our_words(fields: Any) -> Any:
-    if not isinstance(fields, dict) or PUBLISHED_NAME not in fields:
+    if not isinstance(fields, dict):
+        return fields
+    if _is_ambiguous(fields.get("confidence")):
+        fields = {**fields, "confidence": None}
+    if PUBLISHED_NAME not in fields:
         return fields
     answer = fields[PUBLISHED_NAME]
     missing = isinstance(answer, str) and answer.strip(" '\"").casefold() in _NOTHING
     return {**fields, "extracted_answer": None if missing else answer}
+
+
+def _is_ambiguous(confidence: object) -> bool:
+    """Whether it may be a share as well as a percentage: 0.9 could mean 90 %, 0.9 % could not."""
+    if isinstance(confidence, str):
+        word = confidence.strip()
+        stated = _PERCENTAGE.fullmatch(word) and not word.endswith("%")
+        return bool(stated) and 0 < float(word) < 1
+    return isinstance(confidence, float) and 0 < confidence < 1

@@ -75,7 +75,8 @@ class Report:
                 "Some judges are SIMULATED: they are part of the demo, and what is measured of "
                 "them says nothing about any real judge."
             )
-        parts += ["## What to mind", "\n".join(f"- {one}" for one in self.warnings) or "Nothing."]
+        minded = "\n".join(f"- {plain(one)}" for one in self.warnings)
+        parts += ["## What to mind", minded or "Nothing."]
         for section in SECTIONS:
             parts += [f"## {section.title}", section.table(self.rows), section.about]
         return "\n\n".join(parts) + "\n"
@@ -169,9 +170,11 @@ SECTIONS = (
         "and Krippendorff's alpha (all judges) are 1 where all agree and 0 where they agree as "
         "chance has it; values below 0.8 are worrying, and so is a judge that says correct clearly "
         "more often than another on the same replies. Where all verdicts are the same, neither can "
-        "be told.",
-        "No two judges have scored the same replies: name further judges in `also` of `[judge]`, "
-        "or materialize `judged` with another `judge`.",
+        "be told. Two verdicts of one grader, such as those of the rules within two judges, are no "
+        "two opinions and are not compared; over all judges, rules before a model are left out "
+        "where that model or the rules judge by themselves too.",
+        "No two judges have graded the same replies, each by itself: name further judges in `also` "
+        "of `[judge]`, or materialize `judged` with another `judge`.",
         {
             **_JUDGE,
             "other judge": lambda row: row.other_name or "-",

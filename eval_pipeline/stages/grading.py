@@ -92,6 +92,11 @@ class Grader:
         parts = (self.model.prompt, SCHEMA, self.model.max_tokens)
         return fingerprint(*parts, RULES_VERSION) if self.rules else fingerprint(*parts)
 
+    @cached_property
+    def prompt_hash(self) -> str | None:
+        """Of its prompt, as benchmark versions have it; None where no model is ever asked."""
+        return None if self.model is None else fingerprint(self.model.prompt)
+
     async def grade(self, prediction: Prediction, item: Item, shift: Shift) -> Judgement:
         """The verdict on one prediction, or why there is none."""
         if reason := own_failing(prediction):
@@ -128,6 +133,7 @@ class Grader:
                 "sample": prediction.sample,
                 "judge": self.judge,
                 "judge_version": self.version,
+                "prompt_hash": self.prompt_hash,
                 "launch": self.launch,
                 "finished_at": now(),
                 **result,

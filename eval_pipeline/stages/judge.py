@@ -2,20 +2,22 @@
 
 import asyncio
 import logging
+from array import array
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property
 from itertools import islice
 from typing import NamedTuple
 
-from eval_pipeline.benchmark import past_items
+from eval_pipeline.benchmark import minted, past_items
 from eval_pipeline.environment import SettingsError
-from eval_pipeline.history import PAST_RUNS, PREDICTION_BRIEFS, JudgementBrief, LastWords
+from eval_pipeline.history import PAST_RUNS, PREDICTION_BRIEFS, JudgementBrief, Replies
 from eval_pipeline.journal import (
     JUDGED,
     PREDICTIONS,
     RUNS,
+    VERSIONS,
     GoneError,
     Journal,
     JournalError,
@@ -56,7 +58,8 @@ async def judge(
     """Judges what is pending for these models; with `this_judge` also what others have judged.
 
     Of several judges each one judges everything. Where the settings let the rules judge alone,
-    no judge is asked. There is one tally per model and judge.
+    no judge is asked. There is one tally per model and judge. What is judged although it has been
+    before is of the current or the published benchmark version, unless the launch names its run.
     """
     _check_run(journal, models, launch.continue_run)
     async with Gateways(settings) as gateways:
@@ -70,6 +73,7 @@ async def judge(
         async with asyncio.TaskGroup() as group:
             for model, row in tallies.items():
                 group.create_task(stage.run(model, row))
+        stage.tell_what_was_left_out()
         return [tally for row in tallies.values() for tally in row]
 
 
@@ -101,6 +105,7 @@ class _Judge:
     ledger: Ledger
     this_judge: bool
     items: dict[str, Mapping[ItemKey, Item]] = field(default_factory=dict)
+    left_out: list[Run] = field(default_factory=list)
 
     def tallies(self, model: str) -> list[Tally]:
         """One per judge, which is named where there are several."""
@@ -154,7 +159,8 @@ class _Judge:
         if each is not None:
             tally.estimated_usd = (tally.estimated_usd or 0.0) + each * len(job.pending)
         answers = f"{len(job.pending)} answers of run {run.run_id[:8]} to judge"
-        log.info("%s: %s, %s", tally.model, answers, tally.estimate)
+        cost = "at an unknown cost" if each is None else f"about {each * len(job.pending):.2f} USD"
+        log.info("%s: %s, %s", tally.model, answers, cost)
         asked = job.grader.model
         warning = asked and unpriced(asked.model, self.settings.budget)
         if warning and warning not in tally.warnings:
@@ -173,8 +179,33 @@ class _Judge:
     def _runs(self, model: str) -> Iterator[Run]:
         wanted = self.launch.continue_run
         for run in self.journal.read(PAST_RUNS, model):
-            if wanted is None or run.run_id.startswith(wanted):
-                yield next(self.journal.read_file(RUNS, model, run.run_id))
+            if wanted is not None and not run.run_id.startswith(wanted):
+                continue
+            if self._versions is not None and run.benchmark_version not in self._versions:
+                self.left_out.append(run)
+                continue
+            yield next(self.journal.read_file(RUNS, model, run.run_id))
+
+    @cached_property
+    def _versions(self) -> Set[str] | None:
+        """The benchmark versions whose runs are judged; None for all of them.
+
+        To judge archived runs once more costs as much again, and no leaderboard shows it.
+        """
+        again = self.this_judge or self.launch.mode is Mode.FRESH
+        if self.launch.continue_run is not None or not again:
+            return None
+        loaded = sorted(self.journal.read(VERSIONS), key=lambda version: version.loaded_at)
+        return {one.benchmark_version for one in [*loaded[-1:], *minted(self.journal)[-1:]]}
+
+    def tell_what_was_left_out(self) -> None:
+        """Says in the log how many runs were not looked at, and how to have them judged."""
+        if self.left_out:
+            log.info(
+                "Runs left out, since they are neither of the current nor of the published "
+                "benchmark version: %d. To judge one of them in this way, name it in run_id.",
+                len(self.left_out),
+            )
 
     def _predictions(self, run: Run, pending: Set[str]) -> Iterator[Prediction]:
         """Reads them as they are needed, however long judging takes."""
@@ -200,13 +231,23 @@ class _Judge:
 
     def _results(self, run: Run) -> Set[str]:
         """Ids of the predictions that say something about the model, and are the last to do so."""
-        briefs = partial(self.journal.read, PREDICTION_BRIEFS, run.model, run.run_id)
-        words = LastWords(run.plan, briefs(), run.samples)
-        return {
-            brief.prediction_id
-            for number, brief in enumerate(briefs())
-            if brief.outcome.is_result and words.is_last(number, brief.key, brief.sample)
-        }
+        while True:
+            try:
+                return self._last_results(run)
+            except GoneError:  # compacted meanwhile: they stand in another file now
+                continue
+
+    def _last_results(self, run: Run) -> Set[str]:
+        """In one pass, for the model may still be asked: read again, the journal may have grown."""
+        replies = Replies(run.plan, run.samples)
+        moments = array("d", [0.0]) * len(replies)
+        ids: list[str | None] = [None] * len(replies)
+        for brief in self.journal.read(PREDICTION_BRIEFS, run.model, run.run_id):
+            reply, moment = replies.find(brief.key, brief.sample), brief.finished_at.timestamp()
+            if reply is not None and moments[reply] <= moment:
+                moments[reply] = moment
+                ids[reply] = brief.prediction_id if brief.outcome.is_result else None
+        return {one for one in ids if one is not None}
 
     def _settled(self, run: Run, results: Set[str]) -> Mapping[tuple[str, str], Set[str]]:
         """What each judge need not judge now; one judge's whole work settles a run for any other.
@@ -224,9 +265,23 @@ class _Judge:
             if verdict.score is not None or resuming:
                 scored[by].add(verdict.prediction_id)
         by_any = not self.this_judge and self.launch.mode is not Mode.FRESH
-        if by_any and any(done >= results for done in scored.values()):
+        whole = [by for by, done in scored.items() if done >= results]
+        if by_any and whole and results:
+            self._tell_of_others(run, whole)
             return defaultdict(lambda: set(results))
         return settled
+
+    def _tell_of_others(self, run: Run, whole: Sequence[tuple[str, str]]) -> None:
+        """That a run keeps the judge it has, where the settings name another one now."""
+        (present,) = self.graders
+        if (present.judge, present.version) not in whole:
+            log.info(
+                "%s: run %s stays with %s; to have it judged anew, name the judge, the prompt or "
+                "the rules in a launch of `judged`",
+                run.model,
+                run.run_id[:8],
+                whole[-1][0],
+            )
 
     def _stands(self, verdict: _VerdictBrief) -> bool:
         """Whether it need not be given again in this mode."""

@@ -84,8 +84,8 @@ class _Predict:
 
     async def _ask_pending(self, asker: "Asker", opened: OpenRun, tally: Tally) -> None:
         items, run_id = self._items(opened), opened.run.run_id
-        if opened.run.carry_from is not None:
-            opened = self._carry_over(asker, opened, items)
+        if opened.run.carry_from and opened.pending:
+            opened = await self._carry_over(asker, opened, items)
         tally.planned = len(opened.pending)
         account = self.ledger.account(run_id, asker.model.id)
         tally.estimated_usd = self._estimate(asker, opened, items)
@@ -136,14 +136,21 @@ class _Predict:
             retry_of=self.launch.retry_of,
         )
 
-    def _carry_over(
+    async def _carry_over(
         self, asker: "Asker", opened: OpenRun, items: Mapping[ItemKey, Item]
     ) -> OpenRun:
         def request_hash(reply: ReplyKey) -> str:
             return asker.request_hash(items[reply.key], reply.sample)
 
-        pending = carry_over(self.journal, opened.run, opened.pending, request_hash)
-        return OpenRun(opened.run, pending)
+        # In a thread, because earlier runs may be many: other models are asked meanwhile.
+        task = asyncio.create_task(
+            asyncio.to_thread(carry_over, self.journal, opened.run, opened.pending, request_hash)
+        )
+        try:
+            return OpenRun(opened.run, await asyncio.shield(task))
+        except asyncio.CancelledError:  # the claim must outlast the thread
+            await asyncio.wait([task])
+            raise
 
     def _items(self, opened: OpenRun) -> Mapping[ItemKey, Item]:
         version = opened.run.benchmark_version

@@ -49,16 +49,17 @@ _REPEAT_BRIEFS = Stream(REJUDGED.name, _RepeatBrief)
 
 
 def draw(db: duckdb.DuckDBPyConnection, answers: int, judge: str | None = None) -> list[Drawn]:
-    """So many replies for each judge (or for this one), the same ones each time."""
+    """So many replies for each version of each judge (or of this one), the same ones each time."""
     columns = ", ".join(Drawn._fields)
     found = query(db, "summaries/repeatable_verdicts").filter(f"place <= {answers}")
-    drawn = [Drawn(*row) for row in found.order("judge, place").project(columns).fetchall()]
+    ordered = found.order("judge, last_at_work desc, judge_version, place")
+    drawn = [Drawn(*row) for row in ordered.project(columns).fetchall()]
     if judge is None or not answers:
         return drawn
     if judge not in (judges := list(dict.fromkeys(one.judge for one in drawn))):
         raise RunError(
-            f"{judge} has not judged any reply of the current benchmark version as a model; "
-            f"those who have: {', '.join(judges) or 'none'}."
+            f"{judge} has not judged any reply of the published or the current benchmark version "
+            f"as a model; those who have: {', '.join(judges) or 'none'}."
         )
     return [one for one in drawn if one.judge == judge]
 
@@ -71,7 +72,10 @@ async def rejudge(
     journal: Journal,
     board: list[Tally] | None = None,
 ) -> list[Tally]:
-    """Has each judge judge its replies as often again as the settings say; only what is missing."""
+    """Has each judge judge its replies as often again as the settings say; only what is missing.
+
+    It is asked as the settings have it, so of what was drawn it gets what it judged in that way.
+    """
     by_judge: dict[str, list[Drawn]] = defaultdict(list)
     for one in drawn:
         by_judge[one.judge].append(one)
@@ -83,11 +87,12 @@ async def rejudge(
         for judge, replies in by_judge.items():
             with stopped_by_trouble(tallies[judge]):
                 grader = _grader(judge, models, settings, gateways, launch)
-                if problem := _problem(judge, replies[0].judge_version, grader):
-                    _warn(problem, tallies[judge])
-                elif grader is not None:
-                    again = _Again(grader, replies, tallies[judge], settings, journal, ledger)
+                same = [one for one in replies if grader and one.judge_version == grader.version]
+                if grader is not None and same:
+                    again = _Again(grader, same, tallies[judge], settings, journal, ledger)
                     group.create_task(again.run())
+                else:
+                    _warn(_problem(judge, grader), tallies[judge])
     return list(tallies.values())
 
 
@@ -104,16 +109,15 @@ def _grader(
     return grader
 
 
-def _problem(judge: str, judge_version: str, grader: Grader | None) -> str | None:
+def _problem(judge: str, grader: Grader | None) -> str:
     """Why the judge can not be asked in the same way again."""
     if grader is None:
         return f"{judge} is not asked again: it is in no gateway's list any more."
-    if grader.version != judge_version:
-        return (
-            f"{judge} is not asked again: its verdicts were given with another prompt or token "
-            "limit than the settings have now. Materialize judged, or set the earlier ones."
-        )
-    return None
+    return (
+        f"{judge} is not asked again: its verdicts were given with another prompt or token limit "
+        "than the settings have now. Set the earlier ones; or name the judge in a launch of "
+        "judged, which then judges with those of now."
+    )
 
 
 def _warn(warning: str, tally: Tally) -> None:

@@ -9,14 +9,24 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from eval_pipeline.stats.bootstrap import Floats, Ints, Sample, Seed, interval_of, sample_of
+from eval_pipeline.stats.bootstrap import (
+    DRAWS,
+    Floats,
+    Ints,
+    Sample,
+    Seed,
+    interval_of,
+    sample_of,
+)
+from eval_pipeline.stats.clusters import clustered_error
+from eval_pipeline.stats.intervals import Z_95, Interval
 
 DECIMALS = 14
 """Where two means of the same scores may differ by rounding only."""
 SLACK = 1e-9
 MOST_SUMS = 2**13
 """So many sums on either side are looked at; always enough for 25 differences other than 0."""
-DETECTABLE = NormalDist().inv_cdf(0.975) + NormalDist().inv_cdf(0.8)
+LEVEL, POWER = 0.05, 0.8
 
 
 @dataclass(frozen=True)
@@ -34,20 +44,30 @@ class Differences:
 class Paired(NamedTuple):
     """How the first of two models differs from the second, over the items they share.
 
-    `better` and `worse` count items. `detectable` is the true difference that would be found
-    significant (5 %, two-sided) in 80 % of such comparisons. The error needs two items.
+    `better` and `worse` count items. The error needs two items (or clusters). The interval is the
+    bootstrap's, except where McNemar's test applies, with which it would not agree; it is None
+    where all differences are the same, for then nothing tells how far off they may be.
     """
 
     items: int
     difference: float
     standard_error: float | None
-    low: float
-    high: float
+    interval: Interval | None
+    bootstrap: Interval | None
     better: int
     worse: int
     p_value: float
     test: Literal["mcnemar", "sign_flip"]
-    detectable: float | None
+
+    def detectable(self, pairs: int = 1) -> float | None:
+        """The true difference that would be found in 80 % of such comparisons (5 %, two-sided).
+
+        Found among so many pairs, that is: the level is divided by their number.
+        """
+        if not self.standard_error:
+            return None
+        normal = NormalDist()
+        return (normal.inv_cdf(1 - LEVEL / 2 / pairs) + normal.inv_cdf(POWER)) * self.standard_error
 
 
 def compare(differences: Differences, *, seed: Seed) -> Paired:
@@ -64,9 +84,63 @@ def compare(differences: Differences, *, seed: Seed) -> Paired:
     first = min(sample, mirrored, key=_key)
     found = _compare(first, seed, binary=differences.binary)
     if _key(sample) == _key(mirrored):
-        half = (found.high - found.low) / 2
-        return found._replace(low=0.0 - half, high=half)
+        return found._replace(
+            bootstrap=_centred(found.bootstrap), interval=_centred(found.interval)
+        )
     return found if first is sample else _mirror(found)
+
+
+def compare_clusters(differences: ArrayLike, clusters: ArrayLike, *, seed: Seed) -> Paired:
+    """The comparison where items of one cluster are not independent: a cluster is drawn, or has
+    its sign flipped, as a whole. The clusters are numbered from 0 on without a gap."""
+    given, numbers = np.asarray(differences, np.float64), np.asarray(clusters, np.int64)
+    if not len(given):
+        raise ValueError("The two models share no item: there is nothing to compare.")
+    if given.sum() < 0:  # of a comparison and its mirror image always the same one is computed
+        return _mirror(compare_clusters(0.0 - given, numbers, seed=seed))
+    sizes = np.bincount(numbers)
+    totals: Floats = np.bincount(numbers, weights=given).astype(np.float64)
+    sums = totals.round(DECIMALS)
+    drawn = _bootstrap_ratio(sums, sizes, seed)
+    return Paired(
+        items=len(given),
+        difference=float(given.mean()),
+        standard_error=clustered_error(given, numbers),
+        interval=drawn,
+        bootstrap=drawn,
+        better=int((given > 0).sum()),
+        worse=int((given < 0).sum()),
+        p_value=sign_flip(sums, np.ones_like(sizes)),
+        test="sign_flip",
+    )
+
+
+def _bootstrap_ratio(sums: Floats, sizes: Ints, seed: Seed) -> Interval | None:
+    """The percentile interval of the mean over items when clusters are drawn."""
+    kinds, counts = np.unique(np.column_stack([sums, sizes]), axis=0, return_counts=True)
+    if len(kinds) == 1:
+        return None
+    generator = np.random.Generator(np.random.PCG64(seed))
+    drawn = generator.multinomial(len(sums), counts / len(sums), size=DRAWS)
+    means = drawn @ kinds[:, 0] / (drawn @ kinds[:, 1])
+    low, high = np.quantile(means, [LEVEL / 2, 1 - LEVEL / 2])
+    return Interval(float(low), float(high))
+
+
+def _adjusted_wald(better: int, worse: int, items: int) -> Interval:
+    """After Agresti and Min: as if there were half an item more of each of the four kinds."""
+    first, second, size = better + 0.5, worse + 0.5, items + 2
+    middle = (first - second) / size
+    half = Z_95 * sqrt(first + second - (first - second) ** 2 / size) / size
+    return Interval(max(-1.0, middle - half), min(1.0, middle + half))
+
+
+def _centred(interval: Interval | None) -> Interval | None:
+    """The interval of a sample that is its own mirror image."""
+    if interval is None:
+        return None
+    half = (interval.high - interval.low) / 2
+    return Interval(0.0 - half, half)
 
 
 def mcnemar(better: int, worse: int) -> float:
@@ -123,29 +197,32 @@ def _compare(sample: Sample, seed: Seed, *, binary: bool) -> Paired:
     better = int(sample.counts[sample.values > 0].sum())
     worse = int(sample.counts[sample.values < 0].sum())
     error = _standard_error(sample)
-    low, high = interval_of(sample, seed)
+    bootstrap = interval_of(sample, seed) if len(sample.values) > 1 else None
     return Paired(
         items=sample.size,
         difference=sample.mean,
         standard_error=error,
-        low=low,
-        high=high,
+        interval=_adjusted_wald(better, worse, sample.size) if binary else bootstrap,
+        bootstrap=bootstrap,
         better=better,
         worse=worse,
         p_value=mcnemar(better, worse) if binary else _sign_flip(sample),
         test="mcnemar" if binary else "sign_flip",
-        detectable=None if error is None else DETECTABLE * error,
     )
 
 
 def _mirror(paired: Paired) -> Paired:
     return paired._replace(
         difference=0.0 - paired.difference,
-        low=0.0 - paired.high,
-        high=0.0 - paired.low,
+        interval=_negative(paired.interval),
+        bootstrap=_negative(paired.bootstrap),
         better=paired.worse,
         worse=paired.better,
     )
+
+
+def _negative(interval: Interval | None) -> Interval | None:
+    return None if interval is None else Interval(0.0 - interval.high, 0.0 - interval.low)
 
 
 def _key(sample: Sample) -> tuple[list[float], list[int]]:

@@ -17,6 +17,8 @@ select
     difference,
     difference_low,
     difference_high,
+    bootstrap_low,
+    bootstrap_high,
     standard_error,
     standard_error_clustered,
     better,

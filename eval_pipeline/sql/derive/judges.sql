@@ -5,7 +5,8 @@ select
     prediction_id, run_id, model, judge, judge_version,
     score = 1 as correct,
     carried_from is not null as carried,
-    coalesce(graded_by, '') = 'rules' as by_rules,
+    -- Verdicts from before this was kept are those of the judge model itself.
+    coalesce(graded_by, judge) as grader,
     lower(split_part(regexp_replace(judge, '^rules\+', ''), '/', 1)) as vendor,
     finished_at
 from judged
@@ -43,12 +44,13 @@ from graded
 group by judge, vendor;
 
 create or replace temp table shared_verdicts as
-select prediction_id, run_id, model, judge_number, correct, carried
+select prediction_id, run_id, model, judge_number, correct, carried, grader, finished_at
 from graded
 join judges_at_work using (judge, judge_version)
 where (select count(*) from judges_at_work) > 1;
 
--- What was carried over from another run is counted there.
+-- What was carried over from another run is counted there. Two verdicts of one grader, above all of the rules,
+-- are no two opinions: that they are the same says nothing about judges.
 create or replace temp table judge_pairs as
 with pairs as (
     select
@@ -61,6 +63,7 @@ with pairs as (
     from shared_verdicts one
     join shared_verdicts other using (prediction_id, run_id, model)
     where one.judge_number < other.judge_number and not (one.carried and other.carried)
+        and one.grader <> other.grader
     group by all
 )
 select
@@ -71,11 +74,28 @@ join judges_at_work one on one.judge_number = pairs.judge_number
 join judges_at_work other on other.judge_number = pairs.other_number
 order by all;
 
+-- Rules before a model are left out where the model or the rules judge by themselves too: they would speak twice.
+create or replace temp table independent_judges as
+select judge_number
+from judges_at_work
+where not (
+    starts_with(judge, 'rules+')
+    and exists (from judges_at_work alone where alone.judge in ('rules', substr(judges_at_work.judge, 7))));
+
 create or replace temp table judge_units as
-with units as (
-    select count(*) filter (not correct) as wrong, count(*) filter (correct) as correct
+with opinions as (
+    select
+        prediction_id, run_id, model,
+        arg_max(correct, (finished_at, judge_number)) as correct,
+        bool_and(carried) as carried
     from shared_verdicts
-    where (select count(*) from judges_at_work) > 2
+    semi join independent_judges using (judge_number)
+    where (select count(*) from independent_judges) > 2
+    group by prediction_id, run_id, model, grader
+),
+units as (
+    select count(*) filter (not correct) as wrong, count(*) filter (correct) as correct
+    from opinions
     group by prediction_id, run_id, model
     having count(*) > 1 and not bool_and(carried)
 )
@@ -113,7 +133,7 @@ create or replace temp table family_counts as
 with own as (
     select prediction_id, run_id, model, judge, judge_version, vendor, correct
     from graded
-    where vendor = lower(split_part(model, '/', 1)) and contains(judge, '/') and not by_rules and not carried
+    where vendor = lower(split_part(model, '/', 1)) and contains(judge, '/') and grader <> 'rules' and not carried
 ),
 others as (
     select

@@ -29,13 +29,17 @@ effective as (
     from errors
     join entries using (entry)
 ),
+-- Suites may have categories of the same name.
 categories as (
-    select entry, map_from_entries(list((category, accuracy) order by category)) as category_accuracy
+    select entry, map_from_entries(list((name, accuracy) order by name)) as category_accuracy
     from (
-        select entry, category, avg(score::decimal(18, 12)) as accuracy
+        select
+            entry,
+            if((select count(*) from benchmark_versions where is_published) > 1, suite || '/', '') || category as name,
+            avg(score::decimal(18, 12)) as accuracy
         from entry_scores
         join exam using (item)
-        group by entry, category
+        group by entry, suite, category
     )
     group by entry
 ),
@@ -49,7 +53,7 @@ text as (
 spent as (
     select
         entry,
-        avg(cost_usd::decimal(24, 15)) as cost_usd,
+        avg((cost_usd / metrics.samples)::decimal(24, 15)) as cost_usd,
         bool_or(cost_estimated) as cost_estimated,
         avg(latency_p50_s::decimal(18, 9)) as latency_p50_s,
         any_value(calibration_error) filter (run_id = run_ids[1]) as calibration_error
@@ -102,6 +106,7 @@ select
     scope,
     judge,
     judge_version,
+    is_official,
     runs,
     samples,
     accuracy,

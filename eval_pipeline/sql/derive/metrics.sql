@@ -10,12 +10,15 @@ with asked as (
         sum(input_tokens) as input_tokens,
         sum(output_tokens) as output_tokens,
         sum(reasoning_tokens) as reasoning_tokens,
-        sum(try_cast(cost_usd as decimal(24, 15))) as cost_usd,
+        sum(try_cast(cost_usd as decimal(24, 15))) as cost_known_usd,
+        count(*) filter (
+            cost_usd is null and (is_result or input_tokens is not null or output_tokens is not null))
+            as costs_unknown,
         bool_or(cost_estimated) filter (cost_usd is not null) as cost_estimated,
         quantile_cont(latency_s, 0.5) as latency_p50_s,
         quantile_cont(latency_s, 0.95) as latency_p95_s,
         quantile_cont(first_token_s, 0.5) as first_token_p50_s,
-        median(output_tokens / nullif(latency_s - first_token_s, 0)) as output_tokens_per_s,
+        median(output_tokens_per_s) as output_tokens_per_s,
         list_sort(list(distinct outcome) filter (not is_result)) as failures
     from predictions
     join gradings using (run_id, model)
@@ -55,6 +58,7 @@ counted as (
         * replace (
             coalesce(answered, 0) as answered,
             coalesce(failed, 0) as failed,
+            coalesce(costs_unknown, 0) as costs_unknown,
             coalesce(judged, 0) as judged,
             coalesce(with_confidence, 0) as with_confidence,
             coalesce(items_judged, 0) as items_judged),
@@ -171,7 +175,10 @@ select
     input_tokens,
     output_tokens,
     reasoning_tokens,
-    cost_usd,
+    -- A part of the cost must not pass for the whole.
+    case when costs_unknown = 0 then cost_known_usd end as cost_usd,
+    cost_known_usd,
+    costs_unknown,
     cost_estimated,
     judge_cost_usd,
     latency_p50_s,

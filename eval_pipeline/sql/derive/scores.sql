@@ -5,8 +5,11 @@ select
     row_number() over (order by suite, item_id, benchmark_version)::integer as item,
     benchmark_version, suite, item_id, category,
     if(image is null, 'text', 'image') as input,
-    dense_rank() over (order by suite, cluster)::integer as cluster
-from (select suite, suite_version, item_id, category, image, cluster from items)
+    dense_rank() over (order by suite, cluster)::integer as cluster,
+    -- What is drawn as a whole when items are drawn: a cluster that the suite names, else the item alone.
+    if(is_clustered, -dense_rank() over (order by suite, cluster),
+        row_number() over (order by suite, item_id, benchmark_version))::integer as unit
+from (select suite, suite_version, item_id, category, image, cluster, is_clustered from items)
 join benchmark_versions using (suite, suite_version);
 
 -- A grading is a run as one version of a judge sees it; a run that nobody judged has one without a judge.

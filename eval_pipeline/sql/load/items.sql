@@ -11,7 +11,8 @@ select
     category,
     rationale,
     raw_subject,
-    coalesce(cluster, category)
+    coalesce(cluster, category),
+    cluster is not null
 from read_json($files, format = 'newline_delimited', ignore_errors = true, hive_partitioning = false, filename = true,
     maximum_object_size = $longest, columns = {
         suite: 'varchar',

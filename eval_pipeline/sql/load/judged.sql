@@ -11,6 +11,7 @@ select unnest(json_transform(line, '{
     "sample": "bigint",
     "judge": "varchar",
     "judge_version": "varchar",
+    "prompt_hash": "varchar",
     "outcome": "varchar",
     "score": "double",
     "reason": "varchar",
@@ -77,7 +78,8 @@ select
     carried_from,
     graded_by,
     reply_format,
-    launch
+    launch,
+    prompt_hash
 from verdicts
 join standing on standing.verdict = verdicts.rowid;
 

@@ -5,6 +5,8 @@ alter table items add column cluster varchar;
 update items set cluster = category;
 alter table items alter column cluster set not null;
 comment on column items.cluster is 'What groups items that are not independent, such as the passage they share: the column that the suite names as its cluster, else the category.';
+alter table items add column is_clustered boolean default false;
+comment on column items.is_clustered is 'Whether the suite names a cluster: comparisons then draw its items as a whole.';
 create view dataset as
 select items.*, benchmark_versions.benchmark_version
 from items
@@ -66,7 +68,7 @@ comment on column judged.cost_estimated is 'Whether the cost was computed from t
 comment on column judged.latency_s is 'Seconds until the judge''s reply was complete.';
 comment on column judged.attempts is 'How many requests were made to the judge; 0 if none was needed.';
 comment on column judged.finished_at is 'When the verdict was there.';
-comment on column judged.carried_from is 'The earlier run (of an older benchmark version, or with fewer samples) that this verdict was taken over from; NULL if it was asked for here.';
+comment on column judged.carried_from is 'The earlier run that this verdict was taken over from; NULL if it was asked for here.';
 
 drop view metrics_strict;
 delete from metrics;
@@ -175,4 +177,4 @@ comment on column calibration_bins.mean_confidence is 'Mean stated confidence.';
 comment on column calibration_bins.accuracy is 'Mean score.';
 comment on column calibration_bins.accuracy_low is 'Lower end of the 95 % interval of the accuracy (Wilson).';
 comment on column calibration_bins.accuracy_high is 'Upper end of that interval.';
-comment on column predictions.carried_from is 'The earlier run (of an older benchmark version, or with fewer samples) that this answer was taken over from; NULL if it was asked for here.';
+comment on column predictions.carried_from is 'The earlier run that asked and paid, if the answer was taken over from it: same request. NULL if it was asked for here.';

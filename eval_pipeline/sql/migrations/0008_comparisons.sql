@@ -21,8 +21,10 @@ create table comparisons (
     accuracy_a               double not null,
     accuracy_b               double not null,
     difference               double not null,
-    difference_low           double not null,
-    difference_high          double not null,
+    difference_low           double,
+    difference_high          double,
+    bootstrap_low            double,
+    bootstrap_high           double,
     standard_error           double,
     standard_error_clustered double,
     better                   bigint not null,
@@ -50,18 +52,20 @@ comment on column comparisons.items is 'Items that both were scored on; only the
 comment on column comparisons.accuracy_a is 'Mean score of the first side on these items.';
 comment on column comparisons.accuracy_b is 'Mean score of the second side on these items.';
 comment on column comparisons.difference is 'The first minus the second.';
-comment on column comparisons.difference_low is 'Lower end of the 95 % interval of the difference (paired bootstrap over items).';
+comment on column comparisons.difference_low is 'Lower end of the 95 % interval of the difference: after Agresti and Min where the test is mcnemar, else that of the bootstrap. NULL if all differences are the same.';
 comment on column comparisons.difference_high is 'Upper end of that interval.';
-comment on column comparisons.standard_error is 'Standard error of the difference, from the differences item by item; NULL for a single item.';
+comment on column comparisons.bootstrap_low is 'Lower end of the 95 % percentile interval of the paired bootstrap over items, or over the clusters that a suite names.';
+comment on column comparisons.bootstrap_high is 'Upper end of that interval.';
+comment on column comparisons.standard_error is 'Standard error of the difference, from the differences item by item, or cluster by cluster where a suite names clusters; NULL for a single one.';
 comment on column comparisons.standard_error_clustered is 'The same if items of one cluster are not independent; NULL below two clusters.';
 comment on column comparisons.better is 'Items on which the first scored higher.';
 comment on column comparisons.worse is 'Items on which the second scored higher.';
-comment on column comparisons.test is 'mcnemar (exact; one reply per item, right or wrong) or sign_flip (several replies or parts of a score).';
+comment on column comparisons.test is 'mcnemar (exact; one reply per item, right or wrong) or sign_flip (several replies, parts of a score, or clusters that a suite names).';
 comment on column comparisons.p_value is 'How likely a difference at least so large would be if both were equally good.';
 comment on column comparisons.p_adjusted is 'The same corrected for the number of pairs (Holm).';
 comment on column comparisons.significant is 'Whether p_adjusted is below 0.05.';
 comment on column comparisons.pairs is 'How many pairs the correction is for.';
-comment on column comparisons.detectable is 'The true difference that would be found (5 %, two-sided, before the correction) in 80 % of such comparisons: what is smaller can not be expected to show.';
+comment on column comparisons.detectable is 'The true difference that would be found significant in 80 % of such comparisons (5 %, two-sided, divided by the number of pairs): what is smaller can not be expected to show. NULL if no item tells the two apart.';
 
 drop table leaderboard;
 create table leaderboard_entries (
@@ -120,7 +124,7 @@ comment on column leaderboard_entries.judged is 'Number of items.';
 comment on column leaderboard_entries.incomplete_runs is 'Runs of this version that are left out because something in them is missing, be it a verdict of this judge.';
 comment on column leaderboard_entries.failed_replies is 'Replies that never came (outages and the like) in all its runs: counted here, and never as wrong.';
 comment on column leaderboard_entries.calibration_error is 'As in metrics, all bins, of the latest run.';
-comment on column leaderboard_entries.cost_usd is 'Mean cost of a run''s replies.';
+comment on column leaderboard_entries.cost_usd is 'Mean cost of a run''s replies, one to each item: with several samples, that of one of them.';
 comment on column leaderboard_entries.cost_estimated is 'Whether any of it was computed from the catalog''s prices.';
 comment on column leaderboard_entries.latency_p50_s is 'Median seconds per reply, mean of the runs.';
 comment on column leaderboard_entries.mean_latency_s is 'Mean seconds from request to complete reply.';

@@ -1,9 +1,10 @@
--- What is plotted of the leaderboard: that of the judge who graded the most models, the last one at work.
+-- What is plotted of the leaderboard: of the judge who graded the most models, and under its official version.
 with judges as (
     select judge, judge_version
     from leaderboard
+    where is_official
     group by judge, judge_version
-    qualify row_number() over (order by count(*) desc, max(opened_at) desc, judge, judge_version) = 1
+    qualify row_number() over (order by count(distinct model) desc, max(opened_at) desc, judge) = 1
 )
 select
     model, experiment, scope, accuracy, accuracy_low, accuracy_high, rank_low, rank_high, ties, judged,

@@ -1,4 +1,4 @@
--- The leaderboard as it is printed.
+-- The leaderboard as it is printed: of each judge the official version; the table has the others too.
 select
     rank,
     rank_low,
@@ -22,11 +22,5 @@ select
     simulated,
     left(run_id, 8) as run
 from leaderboard
--- Of each judge on it the version last at work; the table has the others too.
-semi join (
-    select judge, arg_max(judge_version, (finished_at, judge_version)) as judge_version
-    from judged
-    semi join leaderboard using (judge, judge_version)
-    group by judge
-) using (judge, judge_version)
-order by judge, judge_version, experiment, scope, rank, model
+where is_official
+order by judge, experiment, scope, rank, model

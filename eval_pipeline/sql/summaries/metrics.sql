@@ -14,6 +14,8 @@ select
     calibration_error,
     brier_score,
     cost_usd,
+    cost_known_usd,
+    costs_unknown,
     latency_p50_s,
     incomplete_because
 from metrics

@@ -24,12 +24,12 @@ b as (
     group by suite, item_id
 ),
 about as (
-    select suite, item_id, category, cluster
+    select suite, item_id, category, suite || '/' || cluster as cluster, if(is_clustered, cluster, item_id) as unit
     from items
     join benchmark_versions using (suite, suite_version)
     where benchmark_version = $benchmark_version
 )
-select suite, item_id, category, a.score, b.score, suite || '/' || cluster
+select suite, item_id, category, a.score, b.score, cluster, concat_ws('/', suite, unit)
 from a
 join b using (suite, item_id)
 join about using (suite, item_id)
