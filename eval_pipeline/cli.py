@@ -80,8 +80,11 @@ def run(
 def leaderboard() -> None:
     """Print the leaderboard, and which runs are not on it."""
     with _warehouse().reading() as db:
-        for table in leaderboard_tables(query(db, "summaries/leaderboard").df()):
-            console.print(table)
+        rows = query(db, "summaries/leaderboard").df()
+        if rows.empty:
+            _say("No run of the published benchmark version is complete yet: evals run")
+        else:
+            console.print(*leaderboard_tables(rows))
         for line in query(db, "summaries/left_out").fetchall():
             _say("Not on it: {} ({}, run {}): {}".format(*line))
         for runs, version in query(db, "summaries/draft").fetchall():

@@ -62,6 +62,7 @@ def test_a_filtered_run_is_told_apart_from_the_leaderboard(tmp_path: Path) -> No
     run(project, "evals run", {"MODELS": "demo/weak", "MAX_SAMPLES": "2"})
     shown = run(project, "evals leaderboard")
 
+    assert "No run of the published benchmark version is complete yet" in shown.stdout
     assert "Not on it: demo/weak" in shown.stdout
     assert "only a part was asked" in shown.stdout
 
