@@ -1,7 +1,6 @@
 """The tables that are computed from others, in SQL and, between two queries, in numpy."""
 
 from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import duckdb
@@ -30,26 +29,36 @@ SHOWN_IN: Mapping[str, Sequence[str]] = {
 class _Preparation(NamedTuple):
     """What comes before a table: a file that makes temporary tables, and what fills some of them.
 
-    The latter is loaded only if there is something to compute: numpy takes time and memory.
+    The latter only if there is something to compute: it loads numpy, which takes time and memory.
     """
 
     file: str
     needed_if_any: str
-    module: str
-    function: str
+    compute: Callable[[duckdb.DuckDBPyConnection], None]
 
-    def load(self) -> Callable[[duckdb.DuckDBPyConnection], None]:
-        function: Callable[[duckdb.DuckDBPyConnection], None]
-        function = getattr(import_module(self.module), self.function)
-        return function
+
+def _measure(connection: duckdb.DuckDBPyConnection) -> None:
+    from eval_pipeline.measuring import measure  # noqa: PLC0415
+
+    measure(connection)
+
+
+def _compare(connection: duckdb.DuckDBPyConnection) -> None:
+    from eval_pipeline.comparing import compare_entries  # noqa: PLC0415
+
+    compare_entries(connection)
+
+
+def _measure_judges(connection: duckdb.DuckDBPyConnection) -> None:
+    from eval_pipeline.reliability.measuring import measure_judges  # noqa: PLC0415
+
+    measure_judges(connection)
 
 
 _PREPARATIONS = {
-    "metrics": _Preparation("scores", "item_scores", "eval_pipeline.measuring", "measure"),
-    "comparisons": _Preparation("entries", "entries", "eval_pipeline.comparing", "compare_entries"),
-    "judge_reliability": _Preparation(
-        "judges", "judges_at_work", "eval_pipeline.reliability.measuring", "measure_judges"
-    ),
+    "metrics": _Preparation("scores", "item_scores", _measure),
+    "comparisons": _Preparation("entries", "entries", _compare),
+    "judge_reliability": _Preparation("judges", "judges_at_work", _measure_judges),
 }
 
 
@@ -59,7 +68,7 @@ def derive(connection: duckdb.DuckDBPyConnection, table: str) -> None:
     if preparation := _PREPARATIONS.get(table):
         run_file(connection, f"derive/{preparation.file}")
         if connection.table(preparation.needed_if_any).limit(1).fetchone():
-            preparation.load()(connection)
+            preparation.compute(connection)
     run_file(connection, f"derive/{table}")
 
 

@@ -1,5 +1,6 @@
 """Rows as people read them: the leaderboard in a terminal, the schema as a page."""
 
+import re
 from collections.abc import Hashable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -9,16 +10,15 @@ from rich.markup import escape
 from rich.table import Table
 
 from eval_pipeline.queries import apply_migrations, query
+from eval_pipeline.stats.intervals import LEVEL, Interval
 
 if TYPE_CHECKING:  # loading these takes a moment, and most commands do without
     import pandas as pd
 
     from eval_pipeline.side_by_side import SideBySide
-    from eval_pipeline.stats.intervals import Interval
-
-LEVEL = 0.05
 
 OTHERWISE_JUDGED = ", with another prompt or limit than its official verdicts"
+_MARKUP = re.compile(r"([\\`*_\[\]<>|#~&])")
 CAPTION = (
     "In brackets the 95 % interval; # is the range of ranks that the data allow. Models that share "
     "a letter can not be told apart. Calibration error: lower is better. 3x140 are three runs of "
@@ -28,17 +28,15 @@ CAPTION = (
 
 def leaderboard_tables(rows: "pd.DataFrame") -> Iterator[Table]:
     """The leaderboard, one table per judge, who is named; simulated models are called so."""
-    if rows.empty:
-        yield _leaderboard_table(rows, "")
     for judge, board in rows.groupby("judge", sort=False):
-        yield _leaderboard_table(board, f", judged by {escape(str(judge))}")
+        yield _leaderboard_table(board, str(judge))
 
 
-def _leaderboard_table(rows: "pd.DataFrame", judged_by: str) -> Table:
+def _leaderboard_table(rows: "pd.DataFrame", judge: str) -> Table:
     """Narrow enough for any terminal."""
-    simulated = len(rows) > 0 and bool(rows["simulated"].all())
+    simulated = bool(rows["simulated"].all())
     of_whom = " of SIMULATED models (their skill is invented)" if simulated else ""
-    title = f"Leaderboard{of_whom}{judged_by}"
+    title = f"Leaderboard{of_whom}, judged by {escape(judge)}"
     table = Table(title=title, caption=CAPTION, box=SIMPLE, show_edge=False, pad_edge=False)
     table.add_column("#", justify="right", min_width=2, no_wrap=True)
     table.add_column("model", overflow="fold")
@@ -90,7 +88,7 @@ def comparison_lines(found: "SideBySide") -> list[str]:
     return lines
 
 
-def _within(interval: "Interval | None") -> str:
+def _within(interval: Interval | None) -> str:
     if interval is None:
         return ""
     return f" (95 % interval {_points(interval.low)} to {_points(interval.high)})"
@@ -143,6 +141,11 @@ def versions_table(rows: "pd.DataFrame") -> Table:
     for row in rows.itertuples(index=False):
         table.add_row(*(escape(str(cell)) for cell in row))
     return table
+
+
+def plain(text: str) -> str:
+    """A text of somebody else's that is to be read as it is, not as Markdown."""
+    return _MARKUP.sub(r"\\\1", text)
 
 
 def schema_page() -> str:

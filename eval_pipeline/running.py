@@ -50,6 +50,19 @@ def run_async(work: Coroutine[Any, Any, T], meanwhile: Callable[[], None] | None
             worker.join()
 
 
+async def in_a_thread(work: Callable[..., T], *given: Any) -> T:
+    """Does it in a thread and waits for that, also when cancelled: it can not be stopped.
+
+    What it needs, such as a claim, is then not given back before it has ended.
+    """
+    task = asyncio.create_task(asyncio.to_thread(work, *given))
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        raise
+
+
 @contextmanager
 def _rare_collections() -> Iterator[None]:
     """Looking through all that was imported, again and again, would take a tenth of the time."""

@@ -165,7 +165,7 @@ def _official(*seen: _Seen) -> bool:
 
 def _scores(
     db: duckdb.DuckDBPyConnection, a: Side, b: Side, judge: Judge
-) -> list[tuple[str, str, str, float, float, str]]:
+) -> list[tuple[str, str, str, float, float, str, str]]:
     given = {**_given(a, b, judge), "benchmark_version": a.benchmark_version}
     return query(db, "summaries/scores_side_by_side", given).fetchall()
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from sklearn.metrics import accuracy_score, cohen_kappa_score, confusion_matrix, precision_score
+from sklearn.metrics import accuracy_score, cohen_kappa_score, confusion_matrix
 from statsmodels.stats.inter_rater import cohens_kappa as reference_kappa
 from statsmodels.stats.proportion import proportion_confint
 
@@ -206,7 +206,6 @@ def test_a_confusion_by_hand() -> None:
     found = Confusion(tp=40, fp=5, tn=45, fn=10)
 
     assert (found.tpr, found.tnr, found.accuracy, found.items) == (0.8, 0.9, 0.85, 100)
-    assert found.precision == pytest.approx(40 / 45)
     assert cohens_kappa(found.table) == pytest.approx((0.85 - 0.5) / 0.5)
 
 
@@ -220,8 +219,6 @@ def test_a_confusion_is_that_of_scikit_learn(pairs: list[tuple[bool, bool]]) -> 
     expected = confusion_matrix(truth, verdicts, labels=[True, False])
     assert found.table == expected.tolist()
     assert found.accuracy == pytest.approx(accuracy_score(truth, verdicts))
-    if any(verdicts):
-        assert found.precision == pytest.approx(precision_score(truth, verdicts))
 
 
 def test_the_intervals_of_a_confusion_are_those_of_wilson() -> None:
@@ -234,13 +231,13 @@ def test_the_intervals_of_a_confusion_are_those_of_wilson() -> None:
 @pytest.mark.parametrize(
     ("found", "unknown"),
     [
-        (Confusion(0, 0, 0, 0), {"tpr", "tnr", "accuracy", "precision"}),
+        (Confusion(0, 0, 0, 0), {"tpr", "tnr", "accuracy"}),
         (Confusion(tp=3, fp=0, tn=0, fn=1), {"tnr"}),
-        (Confusion(tp=0, fp=0, tn=4, fn=0), {"tpr", "precision"}),
+        (Confusion(tp=0, fp=0, tn=4, fn=0), {"tpr"}),
     ],
 )
 def test_a_share_of_nothing_is_unknown_and_not_0(found: Confusion, unknown: set[str]) -> None:
-    names = ["tpr", "tnr", "accuracy", "precision"]
+    names = ["tpr", "tnr", "accuracy"]
 
     assert {name for name in names if getattr(found, name) is None} == unknown
     assert (found.tpr_interval is None, found.tnr_interval is None) == (

@@ -3,7 +3,6 @@
 import re
 from itertools import combinations
 from random import Random
-from time import perf_counter
 
 import pytest
 from hypothesis import given, settings
@@ -141,13 +140,11 @@ def test_sixty_models_in_twenty_rings_of_three_do_not_blow_up() -> None:
     # Everybody is tied with all outside of the own three: 3 to the power of 20 largest groups.
     different = [(a, b) for a, b in combinations(range(60), 2) if a // 3 == b // 3]
 
-    started = perf_counter()
     groups = tie_groups(range(60), different)
 
     together = {pair for group in groups for pair in combinations(group, 2)}
     assert together == set(combinations(range(60), 2)) - set(different)
     assert len(groups) < 1770
-    assert perf_counter() - started < 2
 
 
 def test_ranks_by_hand() -> None:

@@ -8,7 +8,7 @@ import duckdb
 from tabulate import tabulate
 
 from eval_pipeline.queries import query
-from eval_pipeline.reliability.report import plain
+from eval_pipeline.reporting import plain
 from eval_pipeline.stages.workers import Tally
 
 MOST_ROWS = 200
@@ -65,12 +65,7 @@ def plots(
 
 def listed(texts: Iterable[str]) -> dg.MarkdownMetadataValue:
     """A list of names or sentences, which stay as they are; an empty one says so."""
-    return listed_markdown(map(_as_it_is, texts))
-
-
-def listed_markdown(texts: Iterable[str]) -> dg.MarkdownMetadataValue:
-    """The same of texts that are Markdown already, each in one line."""
-    return dg.MetadataValue.md("\n".join(f"- {text}" for text in texts) or "none")
+    return dg.MetadataValue.md("\n".join(f"- {_as_it_is(text)}" for text in texts) or "none")
 
 
 def tallied(tallies: Sequence[Tally]) -> dict[str, int | float | bool | dg.MarkdownMetadataValue]:

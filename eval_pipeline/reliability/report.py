@@ -1,7 +1,6 @@
 """How far judges can be trusted, as people read it: a table per measure, and what it means."""
 
 import os
-import re
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,9 +19,9 @@ from eval_pipeline.reliability.measures import (
     REPEATS,
     Shown,
 )
+from eval_pipeline.reporting import plain
 
 _VERSION_CHARACTERS = 8
-_MARKUP = re.compile(r"([\\`*_\[\]<>|#~&])")
 
 
 @dataclass(frozen=True)
@@ -91,11 +90,6 @@ class Report:
                 temporary.replace(path)
             finally:
                 temporary.unlink(missing_ok=True)
-
-
-def plain(text: str) -> str:
-    """A text of somebody else's that is to be read as it is, not as Markdown."""
-    return _MARKUP.sub(r"\\\1", text)
 
 
 def _unused_labels(db: duckdb.DuckDBPyConnection) -> list[str]:

@@ -1,1 +1,1 @@
-"""The two long loops, predict and judge: concurrent, resumable, journalled before it counts."""
+"""The long loops, predict, judge and rejudge: concurrent, resumable, on disk before it counts."""

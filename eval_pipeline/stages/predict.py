@@ -17,6 +17,7 @@ from eval_pipeline.records import (
     Model,
     fingerprint,
 )
+from eval_pipeline.running import in_a_thread
 from eval_pipeline.runs import Mode, OpenRun, new_run, open_run
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.asker import Asker
@@ -82,7 +83,7 @@ class _Predict:
         if tally.planned or tally.failed:
             log.log(logging.WARNING if tally.failed else logging.INFO, tally.line())
 
-    async def _ask_pending(self, asker: "Asker", opened: OpenRun, tally: Tally) -> None:
+    async def _ask_pending(self, asker: Asker, opened: OpenRun, tally: Tally) -> None:
         items, run_id = self._items(opened), opened.run.run_id
         if opened.run.carry_from and opened.pending:
             opened = await self._carry_over(asker, opened, items)
@@ -109,7 +110,7 @@ class _Predict:
         await compact(self.journal, PREDICTIONS, asker.model.id, run_id)
 
     def _estimate(
-        self, asker: "Asker", opened: OpenRun, items: Mapping[ItemKey, Item]
+        self, asker: Asker, opened: OpenRun, items: Mapping[ItemKey, Item]
     ) -> float | None:
         """By what this model's answers have cost before, else by the length of some questions."""
         known = self.ledger.usual_usd(PREDICTIONS, asker.model.id)
@@ -117,7 +118,7 @@ class _Predict:
             asker.estimate(opened.pending, items) if known is None else known * len(opened.pending)
         )
 
-    def _open(self, asker: "Asker") -> OpenRun:
+    def _open(self, asker: Asker) -> OpenRun:
         wanted = new_run(
             self.launch.run_id,
             asker.model,
@@ -137,20 +138,16 @@ class _Predict:
         )
 
     async def _carry_over(
-        self, asker: "Asker", opened: OpenRun, items: Mapping[ItemKey, Item]
+        self, asker: Asker, opened: OpenRun, items: Mapping[ItemKey, Item]
     ) -> OpenRun:
         def request_hash(reply: ReplyKey) -> str:
             return asker.request_hash(items[reply.key], reply.sample)
 
-        # In a thread, because earlier runs may be many: other models are asked meanwhile.
-        task = asyncio.create_task(
-            asyncio.to_thread(carry_over, self.journal, opened.run, opened.pending, request_hash)
+        # Earlier runs may be many: other models are asked meanwhile.
+        pending = await in_a_thread(
+            carry_over, self.journal, opened.run, opened.pending, request_hash
         )
-        try:
-            return OpenRun(opened.run, await asyncio.shield(task))
-        except asyncio.CancelledError:  # the claim must outlast the thread
-            await asyncio.wait([task])
-            raise
+        return OpenRun(opened.run, pending)
 
     def _items(self, opened: OpenRun) -> Mapping[ItemKey, Item]:
         version = opened.run.benchmark_version

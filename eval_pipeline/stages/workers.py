@@ -14,6 +14,7 @@ from eval_pipeline.journal import Journal, JournalError, JournalWriter, Stream
 from eval_pipeline.money import Account
 from eval_pipeline.providers.pace import Halt, Halted
 from eval_pipeline.records import NOTHING_USED, Judgement, Outcome, Prediction, Usage
+from eval_pipeline.running import in_a_thread
 from eval_pipeline.runs import RunError
 
 log = logging.getLogger(__name__)
@@ -90,12 +91,8 @@ class Tally:
 
 async def compact(journal: Journal, stream: Stream[L], model: str, run_id: str) -> None:
     """Makes the files of finished work small; where that fails, they are as good as before."""
-    task = asyncio.create_task(asyncio.to_thread(journal.compact, stream, model, run_id))
     try:
-        await asyncio.shield(task)
-    except asyncio.CancelledError:  # the claim must outlast the thread, which can not be stopped
-        await asyncio.wait([task])
-        raise
+        await in_a_thread(journal.compact, stream, model, run_id)
     except JournalError as error:
         log.warning("The journal was not compacted: %s", error)
 

@@ -66,11 +66,6 @@ class Confusion:
     def accuracy(self) -> float | None:
         return _share(self.tp + self.tn, self.items)
 
-    @property
-    def precision(self) -> float | None:
-        """The share of what the judge accepts that is right."""
-        return _share(self.tp, self.tp + self.fp)
-
 
 def raw_agreement(table: ArrayLike) -> float | None:
     """The share of items to which both judges gave the same label."""

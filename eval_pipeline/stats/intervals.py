@@ -4,6 +4,8 @@ from math import sqrt
 from typing import NamedTuple
 
 Z_95 = 1.959963984540054
+LEVEL = 0.05
+"""What is less likely than this, if only chance was at work, is called significant."""
 
 
 class Interval(NamedTuple):

@@ -19,14 +19,14 @@ from eval_pipeline.stats.bootstrap import (
     sample_of,
 )
 from eval_pipeline.stats.clusters import clustered_error
-from eval_pipeline.stats.intervals import Z_95, Interval
+from eval_pipeline.stats.intervals import LEVEL, Z_95, Interval
 
 DECIMALS = 14
 """Where two means of the same scores may differ by rounding only."""
 SLACK = 1e-9
 MOST_SUMS = 2**13
 """So many sums on either side are looked at; always enough for 25 differences other than 0."""
-LEVEL, POWER = 0.05, 0.8
+POWER = 0.8
 
 
 @dataclass(frozen=True)
