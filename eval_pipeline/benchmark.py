@@ -11,18 +11,10 @@ from typing import BinaryIO
 from eval_pipeline.environment import SettingsError
 from eval_pipeline.exam.dataset import load_questions
 from eval_pipeline.exam.judge import check_prompt
+from eval_pipeline.fingerprints import RunningFingerprint, fingerprint
 from eval_pipeline.items import Items
 from eval_pipeline.journal import ITEMS, VERSIONS, Journal, JournalError, explained
-from eval_pipeline.records import (
-    PROTOCOL,
-    BenchmarkVersion,
-    Item,
-    ItemKey,
-    RunningFingerprint,
-    SuiteVersion,
-    fingerprint,
-    now,
-)
+from eval_pipeline.records import PROTOCOL, BenchmarkVersion, Item, ItemKey, SuiteVersion, now
 from eval_pipeline.settings import Settings, Suite
 
 # By name, so that a field which items get later does not change the version of older ones.

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass, replace
 
 from eval_pipeline.benchmark import past_items
+from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.history import (
     JUDGEMENT_BRIEFS,
     PAST_RUNS,
@@ -18,7 +19,7 @@ from eval_pipeline.history import (
     ReplyKey,
 )
 from eval_pipeline.journal import JUDGED, PREDICTIONS, VERSIONS, Journal
-from eval_pipeline.records import Item, ItemKey, Judgement, Prediction, Run, fingerprint
+from eval_pipeline.records import Item, ItemKey, Judgement, Prediction, Run
 
 log = logging.getLogger(__name__)
 

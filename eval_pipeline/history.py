@@ -10,7 +10,8 @@ from pydantic_core import to_json
 
 from eval_pipeline.items import Places
 from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, Journal, Stream
-from eval_pipeline.records import ItemKey, Outcome, Record, Run
+from eval_pipeline.outcomes import Outcome
+from eval_pipeline.records import ItemKey, Record, Run
 
 
 class PastRun(Run):

@@ -1,7 +1,5 @@
 """The nouns: Item, Model, Run, Prediction, Judgement; one vocabulary for journals and tables."""
 
-import hashlib
-import json
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated, Literal, NamedTuple
@@ -16,6 +14,8 @@ from pydantic import (
     JsonValue,
     StringConstraints,
 )
+
+from eval_pipeline.outcomes import Outcome
 
 PROTOCOL = 1
 """Raised when the code changes what a pass means in a way that no prompt or item shows."""
@@ -225,55 +225,6 @@ class Run(Record):
         )
 
 
-class Outcome(StrEnum):
-    """How asking ended: an answer, the model's own failing, or a failure on the way."""
-
-    OK = "ok"
-    REFUSED = "refused"
-    TRUNCATED = "truncated"
-    TRUNCATED_THINKING = "truncated_thinking"
-    CONTENT_FILTER = "content_filter"
-    EMPTY = "empty"
-    RATE_LIMITED = "rate_limited"
-    TIMEOUT = "timeout"
-    SERVER_ERROR = "server_error"
-    CONNECTION_ERROR = "connection_error"
-    CUT_STREAM = "cut_stream"
-    INVALID_REPLY = "invalid_reply"
-    BAD_REQUEST = "bad_request"
-    CONTEXT_TOO_LONG = "context_too_long"
-    AUTH = "auth"
-    FORBIDDEN = "forbidden"
-    NO_CREDIT = "no_credit"
-    UNKNOWN_MODEL = "unknown_model"
-    JUDGE_UNPARSABLE = "judge_unparsable"
-    UNDECIDED = "undecided"
-    INTERNAL_ERROR = "internal_error"
-
-    @property
-    def is_result(self) -> bool:
-        """Whether it says something about the model; everything else is to be asked again."""
-        return self in _RESULTS
-
-    def is_hopeless(self, *, answered_before: bool) -> bool:
-        """Whether no other request to this model can do better."""
-        return self in _HOPELESS or (self in _DOUBTFUL and not answered_before)
-
-
-_RESULTS = {
-    Outcome.OK,
-    Outcome.REFUSED,
-    Outcome.TRUNCATED,
-    Outcome.TRUNCATED_THINKING,
-    Outcome.CONTENT_FILTER,
-    # That the rules can not tell is their last word on an answer: nothing is to be asked again.
-    Outcome.UNDECIDED,
-}
-_HOPELESS = {Outcome.AUTH, Outcome.NO_CREDIT}
-# A gateway may say these of one request, such as one with an image, too.
-_DOUBTFUL = {Outcome.FORBIDDEN, Outcome.UNKNOWN_MODEL}
-
-
 class Usage(Record):
     """What one call consumed; None where the server did not say."""
 
@@ -407,46 +358,6 @@ class Label(Record):
 
 def _sum(one: float | None, other: float | None) -> float | None:
     return other if one is None else one if other is None else one + other
-
-
-_CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-
-
-def canonical(part: JsonValue) -> str:
-    """The part as text, the same for equal parts."""
-    return _CANONICAL.encode(part)
-
-
-def fingerprint_of_text(text: str) -> str:
-    """The `fingerprint` of a single part, by its canonical text."""
-    return hashlib.sha256(f"[{text}]".encode("utf-8", "surrogatepass")).hexdigest()[:16]
-
-
-def fingerprint(*parts: JsonValue) -> str:
-    """A short hash of everything that is given: equal parts, equal hash."""
-    running = RunningFingerprint()
-    for part in parts:
-        running.add(part)
-    return running.value()
-
-
-class RunningFingerprint:
-    """The `fingerprint` of parts that come one by one."""
-
-    def __init__(self) -> None:
-        self._hash = hashlib.sha256(b"[")
-        self._comma = b""
-
-    def add(self, part: JsonValue) -> None:
-        """One more part, after those before it."""
-        self._hash.update(self._comma + canonical(part).encode("utf-8", "surrogatepass"))
-        self._comma = b","
-
-    def value(self) -> str:
-        """The fingerprint of the parts so far."""
-        whole = self._hash.copy()
-        whole.update(b"]")
-        return whole.hexdigest()[:16]
 
 
 def now() -> datetime:

@@ -18,15 +18,7 @@ from eval_pipeline.history import (
 )
 from eval_pipeline.items import Brief, briefs
 from eval_pipeline.journal import RUNS, Journal
-from eval_pipeline.records import (
-    Item,
-    ItemKey,
-    Model,
-    PlanFilter,
-    Run,
-    Scope,
-    now,
-)
+from eval_pipeline.records import Item, ItemKey, Model, PlanFilter, Run, Scope, now
 from eval_pipeline.settings import Experiment
 
 

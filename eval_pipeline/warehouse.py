@@ -13,10 +13,11 @@ import duckdb
 from filelock import FileLock
 
 from eval_pipeline.building import Order, WarehouseError, build
+from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.journal import STREAMS, Journal, Stream, explained
 from eval_pipeline.journal.disk import GoneError, remove
 from eval_pipeline.queries import migration_names, recipe
-from eval_pipeline.records import fingerprint, now
+from eval_pipeline.records import now
 
 __all__ = ["Warehouse", "WarehouseError"]
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from eval_pipeline.benchmark import Benchmark, keep
+from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, Journal
 from eval_pipeline.money import Account, Forecast
 from eval_pipeline.providers.chat import Asked, ChatProvider, ChatRequest
@@ -23,7 +24,6 @@ from eval_pipeline.records import (
     Prices,
     Run,
     SuiteVersion,
-    fingerprint,
 )
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.asking import Asking

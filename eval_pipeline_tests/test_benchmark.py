@@ -17,8 +17,8 @@ from eval_pipeline.benchmark import (
     past_items,
 )
 from eval_pipeline.exam.dataset import DatasetError
+from eval_pipeline.fingerprints import RunningFingerprint, fingerprint
 from eval_pipeline.journal import ITEMS, VERSIONS, Journal, JournalError
-from eval_pipeline.records import RunningFingerprint, fingerprint
 from eval_pipeline.settings import Settings
 from eval_pipeline_tests.builders import a_question, settings_in
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from eval_pipeline.environment import VARIABLES
-from eval_pipeline.records import Usage, fingerprint
+from eval_pipeline.fingerprints import fingerprint
+from eval_pipeline.records import Usage
 from eval_pipeline_tests.boards import (
     CATEGORIES,
     EXAM,

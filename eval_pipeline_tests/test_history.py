@@ -7,7 +7,8 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from eval_pipeline.history import LastWords, PastRun, Pending, PredictionBrief, Replies, ReplyKey
-from eval_pipeline.records import ItemKey, Outcome, Prediction
+from eval_pipeline.outcomes import Outcome
+from eval_pipeline.records import ItemKey, Prediction
 from eval_pipeline_tests.builders import NOON, a_prediction, a_run
 from eval_pipeline_tests.stand import latest
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from eval_pipeline.journal import JUDGED, PREDICTIONS, Journal, JournalError
 from eval_pipeline.journal.disk import GoneError
-from eval_pipeline.records import Judgement, Outcome, Prediction, Usage
+from eval_pipeline.outcomes import Outcome
+from eval_pipeline.records import Judgement, Prediction, Usage
 from eval_pipeline_tests.builders import a_prediction
 
 MODEL, RUN = "demo/strong", "run-1"

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from rich.text import Text
 
+from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.journal import SIGHTINGS
 from eval_pipeline.queries import query
-from eval_pipeline.records import Run, Sighting, Usage, fingerprint
+from eval_pipeline.records import Run, Sighting, Usage
 from eval_pipeline.reporting import leaderboard_tables
 from eval_pipeline.warehouse import Warehouse
 from eval_pipeline_tests.boards import (

@@ -22,9 +22,10 @@ from eval_pipeline.journal import (
     JournalWriter,
     Stream,
 )
+from eval_pipeline.outcomes import Outcome
 from eval_pipeline.providers.demo.faults import Faults
 from eval_pipeline.providers.demo.server import DemoGateway
-from eval_pipeline.records import ExamQuestion, Outcome, Prediction, Prices
+from eval_pipeline.records import ExamQuestion, Prediction, Prices
 from eval_pipeline.running import run_async
 from eval_pipeline.runs import Mode
 from eval_pipeline.settings import Settings

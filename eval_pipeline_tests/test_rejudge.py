@@ -12,9 +12,10 @@ import pytest
 
 from eval_pipeline.benchmark import judge_prompt_of
 from eval_pipeline.journal import REJUDGED, SIGHTINGS, VERSIONS
+from eval_pipeline.outcomes import Outcome
 from eval_pipeline.providers.demo.faults import Faults
 from eval_pipeline.providers.demo.server import DemoGateway
-from eval_pipeline.records import Model, Outcome, Prices, Repeat, Sighting
+from eval_pipeline.records import Model, Prices, Repeat, Sighting
 from eval_pipeline.running import run_async
 from eval_pipeline.runs import Mode, RunError
 from eval_pipeline.stages.predict import Launch

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from eval_pipeline.benchmark import Benchmark
-from eval_pipeline.records import Run, fingerprint
+from eval_pipeline.fingerprints import fingerprint
+from eval_pipeline.records import Run
 from eval_pipeline.reporting import comparison_lines
 from eval_pipeline.runs import RunError
 from eval_pipeline.side_by_side import SideBySide, compare_sides

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from eval_pipeline.journal import PREDICTIONS
+from eval_pipeline.outcomes import Outcome
 from eval_pipeline.providers.demo.faults import Faults
 from eval_pipeline.providers.demo.server import DemoGateway
-from eval_pipeline.records import DialectName, Outcome
+from eval_pipeline.records import DialectName
 from eval_pipeline.runs import Mode
 from eval_pipeline.stages.predict import Launch
 from eval_pipeline_tests.builders import a_model, write_questions

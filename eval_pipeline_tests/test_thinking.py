@@ -4,10 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eval_pipeline.outcomes import Outcome
 from eval_pipeline.providers.chat import ChatReply
 from eval_pipeline.providers.dialects.dialect import DIALECTS
 from eval_pipeline.providers.dialects.thinking import tell_apart
-from eval_pipeline.records import Outcome, Usage
+from eval_pipeline.records import Usage
 
 CHAT = DIALECTS["chat_completions"]
 TEXTS = st.text(st.characters(exclude_characters="<>", exclude_categories=["Cs"]))

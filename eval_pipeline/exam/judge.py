@@ -7,17 +7,10 @@ from functools import cache, reduce
 from typing import NamedTuple
 
 from eval_pipeline.exam.verdict import PUBLISHED_NAME, SCHEMA, Verdict, read_verdict
+from eval_pipeline.outcomes import Outcome
 from eval_pipeline.providers.chat import Asked, ChatReply, ChatRequest, ProviderError
 from eval_pipeline.providers.pace import Halted
-from eval_pipeline.records import (
-    ExamQuestion,
-    Model,
-    Outcome,
-    Prediction,
-    Record,
-    ReplyFormat,
-    Usage,
-)
+from eval_pipeline.records import ExamQuestion, Model, Prediction, Record, ReplyFormat, Usage
 
 __all__ = [
     "INSTRUCTION",

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from eval_pipeline.exam.files import DatasetError
+from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.journal import LABELS, Journal
-from eval_pipeline.records import Label, fingerprint, now
+from eval_pipeline.records import Label, now
 from eval_pipeline.settings import Settings
 
 SETTING = "reliability.labels"

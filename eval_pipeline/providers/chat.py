@@ -6,7 +6,8 @@ from typing import NamedTuple, Protocol
 
 from pydantic import JsonValue
 
-from eval_pipeline.records import NOTHING_USED, Outcome, Usage
+from eval_pipeline.outcomes import Outcome
+from eval_pipeline.records import NOTHING_USED, Usage
 
 
 @dataclass(frozen=True, slots=True)

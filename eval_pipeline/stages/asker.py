@@ -12,21 +12,14 @@ from pydantic import JsonValue
 
 from eval_pipeline.benchmark import read_prompt
 from eval_pipeline.exam.messages import question_messages
+from eval_pipeline.fingerprints import canonical, fingerprint_of_text
 from eval_pipeline.history import Pending
 from eval_pipeline.journal import JournalWriter
 from eval_pipeline.money import unpriced
 from eval_pipeline.providers.chat import Asked, ChatRequest
 from eval_pipeline.providers.dialects.messages import MAX_TOKENS
 from eval_pipeline.providers.gateways import Gateways
-from eval_pipeline.records import (
-    Item,
-    ItemKey,
-    Model,
-    Prediction,
-    canonical,
-    fingerprint_of_text,
-    now,
-)
+from eval_pipeline.records import Item, ItemKey, Model, Prediction, now
 from eval_pipeline.settings import Experiment, Settings
 from eval_pipeline.stages.asking import Asking, how_to_ask
 from eval_pipeline.stages.workers import Shift

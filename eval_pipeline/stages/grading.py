@@ -16,6 +16,8 @@ from eval_pipeline.exam.judge import (
     own_failing,
 )
 from eval_pipeline.exam.rules import RULES_VERSION, RulesVerdict, grade_by_rules
+from eval_pipeline.fingerprints import fingerprint
+from eval_pipeline.outcomes import Outcome
 from eval_pipeline.providers.chat import ChatRequest
 from eval_pipeline.providers.gateways import Gateways
 from eval_pipeline.records import (
@@ -23,11 +25,9 @@ from eval_pipeline.records import (
     ItemKey,
     Judgement,
     Model,
-    Outcome,
     Prediction,
     ReplyFormat,
     Usage,
-    fingerprint,
     now,
 )
 from eval_pipeline.settings import Settings

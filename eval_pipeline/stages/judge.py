@@ -24,8 +24,9 @@ from eval_pipeline.journal import (
     Stream,
 )
 from eval_pipeline.money import Ledger, unpriced
+from eval_pipeline.outcomes import Outcome
 from eval_pipeline.providers.gateways import Gateways
-from eval_pipeline.records import Item, ItemKey, Model, Outcome, Prediction, Run
+from eval_pipeline.records import Item, ItemKey, Model, Prediction, Run
 from eval_pipeline.runs import Mode, RunError
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.grading import Grader, graders_of

@@ -7,16 +7,12 @@ from dataclasses import dataclass
 
 from eval_pipeline.benchmark import Benchmark, past_items
 from eval_pipeline.carrying import carry_over
+from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.history import ReplyKey
 from eval_pipeline.journal import PREDICTIONS, Journal
 from eval_pipeline.money import Ledger
 from eval_pipeline.providers.gateways import Gateways
-from eval_pipeline.records import (
-    Item,
-    ItemKey,
-    Model,
-    fingerprint,
-)
+from eval_pipeline.records import Item, ItemKey, Model
 from eval_pipeline.running import in_a_thread
 from eval_pipeline.runs import Mode, OpenRun, new_run, open_run
 from eval_pipeline.settings import Settings

@@ -12,8 +12,9 @@ from typing import TypeVar
 from eval_pipeline.environment import SettingsError
 from eval_pipeline.journal import Journal, JournalError, JournalWriter, Stream
 from eval_pipeline.money import Account
+from eval_pipeline.outcomes import Outcome
 from eval_pipeline.providers.pace import Halt, Halted
-from eval_pipeline.records import NOTHING_USED, Judgement, Outcome, Prediction, Usage
+from eval_pipeline.records import NOTHING_USED, Judgement, Prediction, Usage
 from eval_pipeline.running import in_a_thread
 from eval_pipeline.runs import RunError
 
