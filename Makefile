@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 MODULE := eval_pipeline.definitions
 
-.PHONY: setup demo dev test check bench docs lock clean
+.PHONY: setup toolchains sandbox demo dev test check bench docs lock clean
 
 setup: $(READY)
 
@@ -25,7 +25,16 @@ $(READY): requirements.lock pyproject.toml Makefile
 	  'exec "$$(dirname "$$0")/python" -W ignore:Function -m dagster "$$@"' > $(BIN)/dagster
 	@touch $@
 
-demo: $(READY)
+# What code is graded with: a sandbox (a system package), and tools that are fetched once.
+toolchains: $(READY) sandbox
+	@$(BIN)/evals toolchain prepare
+
+sandbox:
+	@command -v bwrap > /dev/null || { test "$$(id -u)" = 0 && command -v apt-get > /dev/null \
+	  && apt-get update -qq && apt-get install -y -qq --no-install-recommends bubblewrap; } \
+	  || echo "There is no bubblewrap, so code can not be graded; on Debian: apt-get install bubblewrap"
+
+demo: toolchains
 	@$(BIN)/evals run
 	@$(BIN)/evals leaderboard
 
@@ -37,7 +46,7 @@ check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-test: check
+test: check toolchains
 	$(BIN)/pytest -n 2 --dist loadfile
 
 # For example: make bench BENCH_ARGS="asking crash --repetitions 5"; docs/benchmarks.md explains it.

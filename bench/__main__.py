@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench import asking, crash, fairness, memory, rebuild, startup, statistics
+from bench import asking, crash, fairness, memory, rebuild, sandbox, startup, statistics
 from bench.measuring import BenchError
 from bench.options import Options, working_folder
 from bench.tables import Table, as_json, print_table
@@ -23,6 +23,7 @@ SECTIONS: Mapping[str, Callable[[Options], Iterable[Table]]] = {
     "crash": crash.section,
     "rebuild": rebuild.section,
     "statistics": statistics.section,
+    "sandbox": sandbox.section,
 }
 
 

@@ -9,25 +9,13 @@ from tempfile import TemporaryFile
 from typing import BinaryIO
 
 from eval_pipeline.environment import SettingsError
-from eval_pipeline.exam.dataset import load_questions
 from eval_pipeline.exam.judge import check_prompt
 from eval_pipeline.fingerprints import RunningFingerprint, fingerprint
 from eval_pipeline.items import Items
 from eval_pipeline.journal import ITEMS, VERSIONS, Journal, JournalError, explained
+from eval_pipeline.kinds import Prompts, decisive, load_items, read_prompt
 from eval_pipeline.records import PROTOCOL, BenchmarkVersion, Item, ItemKey, SuiteVersion, now
 from eval_pipeline.settings import Settings, Suite
-
-# By name, so that a field which items get later does not change the version of older ones.
-HASHED = {
-    "id",
-    "question",
-    "image",
-    "answer",
-    "answer_type",
-    "category",
-    "rationale",
-    "raw_subject",
-}
 
 
 class BenchmarkError(Exception):
@@ -60,23 +48,25 @@ def _nameless(folder: Path) -> BinaryIO:
 def _stage(suite: Suite, settings: Settings, file: BinaryIO) -> SuiteVersion:
     """Writes the items to the file as they are read, so that they are never in memory together."""
     version, count = RunningFingerprint(), 0
-    for item in load_questions(suite, settings):
+    for item in load_items(suite, settings):
         file.write(item.model_dump_json().encode() + b"\n")
-        hashed = HASHED if item.cluster is None else {*HASHED, "cluster"}
-        version.add(item.model_dump(include=hashed))
+        version.add(decisive(item))
         count += 1
     file.flush()
-    return SuiteVersion(suite=suite.name, suite_version=version.value(), items=count)
+    return SuiteVersion(
+        suite=suite.name, suite_version=version.value(), items=count, kind=suite.kind
+    )
 
 
 def _version(suites: tuple[SuiteVersion, ...], settings: Settings) -> BenchmarkVersion:
-    answer_prompt = fingerprint(
-        read_prompt(settings, settings.experiments["default"].system_prompt)
-    )
+    answer_prompt = Prompts.of(settings, settings.experiments["default"]).hash
     judge_prompt = fingerprint(judge_prompt_of(settings))
     return BenchmarkVersion(
         benchmark_version=fingerprint(
-            [suite.model_dump() for suite in suites], answer_prompt, judge_prompt, PROTOCOL
+            [suite.model_dump(exclude={"kind"}) for suite in suites],
+            answer_prompt,
+            judge_prompt,
+            PROTOCOL,
         ),
         suites=suites,
         answer_prompt_hash=answer_prompt,
@@ -147,20 +137,17 @@ def current(journal: Journal, settings: Settings) -> Benchmark:
 
 def past_items(journal: Journal, benchmark_version: str) -> Mapping[ItemKey, Item]:
     """The items that a run of that version was asked."""
+    return _items(journal, past_version(journal, benchmark_version))
+
+
+def past_version(journal: Journal, benchmark_version: str) -> BenchmarkVersion:
+    """The version as it was when its items were loaded."""
     for version in journal.read(VERSIONS):
         if version.benchmark_version == benchmark_version:
-            return _items(journal, version)
+            return version
     raise JournalError(
         f"{journal.root} has runs of the benchmark version {benchmark_version}, but not its items."
     )
-
-
-def read_prompt(settings: Settings, path: Path) -> str:
-    """A prompt file's text; paths are relative to the settings file."""
-    try:
-        return settings.path(path).read_text("utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"The prompt file {path} can not be read: {error}.") from None
 
 
 def judge_prompt_of(settings: Settings) -> str:

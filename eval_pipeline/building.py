@@ -25,7 +25,7 @@ TABLES = {
     "sightings": ["model_catalog"],
     "runs": ["runs", "plans"],
     "predictions": ["predictions"],
-    "judged": ["judged"],
+    "judged": ["judged", "steps"],
     "rejudged": ["rejudged"],
     "labels": ["human_labels"],
 }

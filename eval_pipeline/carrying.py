@@ -19,7 +19,8 @@ from eval_pipeline.history import (
     ReplyKey,
 )
 from eval_pipeline.journal import JUDGED, PREDICTIONS, VERSIONS, Journal
-from eval_pipeline.records import Item, ItemKey, Judgement, Prediction, Run
+from eval_pipeline.kinds import graded_alike
+from eval_pipeline.records import ItemKey, Judgement, Prediction, Run
 
 log = logging.getLogger(__name__)
 
@@ -183,13 +184,9 @@ def _unchanged(journal: Journal, run: Run, earlier: Run, ids: "array[int]") -> S
         return bytes(len(plan))
     old, new = past_items(journal, before), past_items(journal, after)
     return bytes(
-        any(ids[place :: len(plan)]) and key in old and _asks_the_same(old[key], new[key])
+        any(ids[place :: len(plan)]) and key in old and graded_alike(old[key], new[key])
         for place, key in enumerate(plan)
     )
-
-
-def _asks_the_same(one: Item, other: Item) -> bool:
-    return (one.question, one.answer) == (other.question, other.answer)
 
 
 def _short(text: str) -> int:

@@ -1,6 +1,5 @@
 """The `evals` command: argument parsing; each command is a few lines over what Dagster uses."""
 
-import logging
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -10,6 +9,10 @@ from pydantic import ValidationError
 from rich.console import Console
 
 from eval_pipeline.benchmark import BenchmarkError, load_benchmark, mint
+from eval_pipeline.coding import commands
+from eval_pipeline.coding.sandbox.sandbox import SandboxError
+from eval_pipeline.coding.toolchains.toolchain import ToolchainError
+from eval_pipeline.coding.validating import TasksError
 from eval_pipeline.environment import SettingsError
 from eval_pipeline.exam.dataset import DatasetError
 from eval_pipeline.journal import Journal, JournalError
@@ -22,6 +25,7 @@ from eval_pipeline.reporting import (
     differences_table,
     leaderboard_tables,
     schema_page,
+    steps_table,
     versions_table,
 )
 from eval_pipeline.runs import Mode, RunError
@@ -31,6 +35,10 @@ from eval_pipeline.warehouse import Warehouse, WarehouseError
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 benchmark = typer.Typer(no_args_is_help=True, help="What is measured, version by version.")
 app.add_typer(benchmark, name="benchmark")
+app.add_typer(commands.toolchains, name="toolchain")
+app.command("new")(commands.new)
+app.command("validate-answers")(commands.validate_answers)
+app.command("ablate")(commands.ablate)
 console = Console()
 MINT = "evals benchmark mint"
 UNDERSTOOD = (
@@ -41,6 +49,9 @@ UNDERSTOOD = (
     JournalError,
     RunError,
     WarehouseError,
+    SandboxError,
+    TasksError,
+    ToolchainError,
 )
 
 
@@ -59,15 +70,20 @@ def main() -> None:
 
 @app.command()
 def run(
-    *, fresh: Annotated[bool, typer.Option(help="Ask everything anew, in new runs.")] = False
+    *,
+    fresh: Annotated[bool, typer.Option(help="Ask everything anew, in new runs.")] = False,
+    unsafe_no_sandbox: Annotated[bool, commands.NO_SANDBOX] = False,
 ) -> None:
     """Evaluate every selected model: ask what is missing or failed, judge, compute."""
     # Loading Dagster takes seconds that the other commands do without.
     from eval_pipeline.defs.launch import evaluate  # noqa: PLC0415
 
-    _show_log()
+    commands.show_log()
     try:
-        failures = evaluate(Settings.from_env(), Mode.FRESH if fresh else Mode.FIX)
+        settings = Settings.from_env()
+        if unsafe_no_sandbox:
+            settings = settings.overridden({"coding": {"isolation": "none"}})
+        failures = evaluate(settings, Mode.FRESH if fresh else Mode.FIX)
     except KeyboardInterrupt:
         typer.echo("Interrupted. What was answered is kept: the same command goes on.", err=True)
         sys.exit(130)
@@ -85,6 +101,8 @@ def leaderboard() -> None:
             _say("No run of the published benchmark version is complete yet: evals run")
         else:
             console.print(*leaderboard_tables(rows))
+        if not (steps := query(db, "summaries/steps").df()).empty:
+            console.print(steps_table(steps))
         for line in query(db, "summaries/left_out").fetchall():
             _say("Not on it: {} ({}, run {}): {}".format(*line))
         for runs, version in query(db, "summaries/draft").fetchall():
@@ -178,14 +196,6 @@ def _read_faults(path: Path) -> Faults:
         problem = error.errors()[0]
         field = ".".join(map(str, problem["loc"]))
         raise SettingsError(f"{path}: {field + ': ' if field else ''}{problem['msg']}.") from None
-
-
-def _show_log() -> None:
-    """What the stages say, on the terminal too and not in Dagster's log alone."""
-    handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("%(message)s"))
-    logging.getLogger("eval_pipeline").addHandler(handler)
-    logging.getLogger("eval_pipeline").setLevel(logging.INFO)
 
 
 def _warehouse() -> Warehouse:

@@ -5,7 +5,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, HttpUrl, JsonValue
 
-from eval_pipeline.records import DialectName, ModelId, Prices, Record
+from eval_pipeline.record import Record
+from eval_pipeline.records import DialectName, ModelId, Prices
 
 
 def _an_http_address(url: str) -> str:
@@ -49,6 +50,7 @@ class StaticModel(Record):
     temperature: bool = True
     json_schema: bool = True
     streaming: bool = True
+    web_search: bool = False
     dialect: DialectName | None = None
 
 
@@ -59,6 +61,7 @@ class Override(RateLimits):
     temperature: bool | None = None
     json_schema: bool | None = None
     streaming: bool | None = None
+    web_search: bool | None = None
     input_modalities: tuple[str, ...] | None = None
     max_output_tokens: int | None = Field(default=None, ge=1)
     dialect: DialectName | None = None

@@ -11,7 +11,8 @@ from pydantic_core import to_json
 from eval_pipeline.items import Places
 from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, Journal, Stream
 from eval_pipeline.outcomes import Outcome
-from eval_pipeline.records import ItemKey, Record, Run
+from eval_pipeline.record import Record
+from eval_pipeline.records import ItemKey, Run
 
 
 class PastRun(Run):

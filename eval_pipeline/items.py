@@ -12,7 +12,8 @@ from typing import BinaryIO, NamedTuple
 from pydantic import ConfigDict, ValidationError
 
 from eval_pipeline.journal import JournalError
-from eval_pipeline.records import Item, ItemKey, Record
+from eval_pipeline.record import Record
+from eval_pipeline.records import ITEM, Item, ItemKey
 
 READ_AHEAD = 64 * 1024
 
@@ -70,7 +71,7 @@ class Items(Mapping[ItemKey, Item]):
         start = 0 if place == part.first else self._ends[place - 1]
         line = part.read(start, self._ends[place])
         try:
-            return Item.model_validate_json(line)
+            return ITEM.validate_json(line)
         except ValidationError as error:
             raise _no_item(part.name, place - part.first + 1, error) from None
 
@@ -146,6 +147,6 @@ class _Found(Record):
 
 def _no_item(name: str, number: int, error: ValidationError) -> JournalError:
     return JournalError(
-        f"{name}, line {number} is no {Item.__name__}: {error.errors()[0]['msg']}. "
+        f"{name}, line {number} is no item: {error.errors()[0]['msg']}. "
         "Was it written by another version of eval_pipeline? Nothing was changed."
     )

@@ -14,7 +14,8 @@ from pydantic import AwareDatetime, ConfigDict
 from eval_pipeline.journal import Journal, Stream
 from eval_pipeline.providers.chat import ChatRequest
 from eval_pipeline.providers.pace import Halt, Halted
-from eval_pipeline.records import Model, Prices, Record, Usage, now
+from eval_pipeline.record import Record
+from eval_pipeline.records import Model, Prices, Usage, now
 from eval_pipeline.settings import Budget
 
 CHARACTERS_PER_TOKEN = 4

@@ -26,6 +26,7 @@ class Outcome(StrEnum):
     UNKNOWN_MODEL = "unknown_model"
     JUDGE_UNPARSABLE = "judge_unparsable"
     UNDECIDED = "undecided"
+    SANDBOX_ERROR = "sandbox_error"
     INTERNAL_ERROR = "internal_error"
 
     @property

@@ -9,6 +9,24 @@ EXPLAINED, GONE = 3, 4
 """How such a process ends if it has said what is wrong, or if a file went that it was reading."""
 # Of the environment, which has keys in it.
 NEEDED = ("PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "PYTHONPATH", "SYSTEMROOT", "TEMP")
+# How package managers are told where their packages are, and how to get there.
+_TO_FETCH = ("PIP_", "NPM_CONFIG_", "BUN_CONFIG_", "SSL_CERT_", "NODE_EXTRA_CA_CERTS", "XDG_")
+_PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY")
+
+
+def without_keys() -> dict[str, str]:
+    """Of the environment what any process needs."""
+    return {name: os.environ[name] for name in NEEDED if name in os.environ}
+
+
+def to_fetch_with() -> dict[str, str]:
+    """The same, and what package managers need."""
+    asked = {
+        name: value
+        for name, value in os.environ.items()
+        if name.upper().startswith(_TO_FETCH) or name.upper() in _PROXIES
+    }
+    return without_keys() | asked
 
 
 def run_module(module: str, *words: str) -> subprocess.CompletedProcess[str]:
@@ -16,7 +34,7 @@ def run_module(module: str, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(  # noqa: S603  (the modules are our own)
         [sys.executable, "-m", module, *words],
         cwd=Path(__file__).parents[1],
-        env={name: os.environ[name] for name in NEEDED if name in os.environ},
+        env=without_keys(),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

@@ -7,15 +7,16 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import (
     AfterValidator,
     AwareDatetime,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     JsonValue,
     StringConstraints,
+    TypeAdapter,
 )
 
+from eval_pipeline.coding.records import CodingTask, GradedCode
 from eval_pipeline.outcomes import Outcome
+from eval_pipeline.record import Record
 
 PROTOCOL = 1
 """Raised when the code changes what a pass means in a way that no prompt or item shows."""
@@ -49,12 +50,6 @@ Text = Annotated[str, AfterValidator(whole_characters)]
 """Text of which a server made every character: what JSON can escape, UTF-8 may not hold."""
 
 
-class Record(BaseModel):
-    """Immutable, and nothing it does not name."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
 class ExamQuestion(Record):
     """One question of an exam suite, in the shape of Humanity's Last Exam."""
 
@@ -71,7 +66,9 @@ class ExamQuestion(Record):
     cluster: str | None = None
 
 
-Item = ExamQuestion
+Item = ExamQuestion | CodingTask
+ITEM: TypeAdapter[Item] = TypeAdapter(Annotated[Item, Field(discriminator="kind")])
+"""Reads an item of either kind."""
 
 
 class ItemKey(NamedTuple):
@@ -81,12 +78,16 @@ class ItemKey(NamedTuple):
     item_id: str
 
 
+SuiteKind = Literal["exam", "coding"]
+
+
 class SuiteVersion(Record):
     """A suite as it was loaded: its name and the hash of its items."""
 
     suite: str
     suite_version: str
     items: int
+    kind: SuiteKind = "exam"
 
 
 class BenchmarkVersion(Record):
@@ -99,6 +100,11 @@ class BenchmarkVersion(Record):
     protocol: int
     loaded_at: AwareDatetime
     minted_as: str | None = None
+
+    @property
+    def coding_suites(self) -> frozenset[str]:
+        """The names of its suites of coding tasks."""
+        return frozenset(one.suite for one in self.suites if one.kind == "coding")
 
 
 class Prices(Record):
@@ -138,6 +144,7 @@ class Model(Record):
     temperature: bool = True
     json_schema: bool = True
     streaming: bool = True
+    web_search: bool = False
     dialect: DialectName = "chat_completions"
     created_at: AwareDatetime | None = None
     simulated: bool = False
@@ -261,6 +268,7 @@ class Usage(Record):
 
 
 NOTHING_USED = Usage()
+FREE = Usage(cost_usd=0.0, cost_estimated=False)
 
 
 class Prediction(Record):
@@ -324,6 +332,7 @@ class Judgement(Record):
     graded_by: str | None = None
     reply_format: ReplyFormat | None = None
     raw_reply: str | None = None
+    code: GradedCode | None = None
     usage: Usage = Usage()
     latency_s: float | None = None
     attempts: int = 0

@@ -9,6 +9,7 @@ from rich.box import SIMPLE
 from rich.markup import escape
 from rich.table import Table
 
+from eval_pipeline.coding.records import STEPS
 from eval_pipeline.queries import apply_migrations, query
 from eval_pipeline.stats.intervals import LEVEL, Interval
 
@@ -51,6 +52,24 @@ def _leaderboard_table(rows: "pd.DataFrame", judge: str) -> Table:
             _number(row["calibration_error"], "{:.3f}"),
             f"{row['runs']}x{row['judged']}" if row["runs"] > 1 else str(row["judged"]),
             _number(row["cost_usd"], "{:.4f}"),
+        )
+    return table
+
+
+def steps_table(rows: "pd.DataFrame") -> Table:
+    """Where answers in code failed, model by model."""
+    simulated = bool(rows["simulated"].all())
+    title = "Code" + (" of SIMULATED models" if simulated else "")
+    caption = "how many answers failed first at which step"
+    table = Table(title=title, caption=caption, box=SIMPLE, show_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("model", overflow="fold")
+    for name in ("passed", *STEPS):
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in rows.to_dict("records"):
+        table.add_row(
+            escape(row["model"] + _remarks(row, all_simulated=simulated)),
+            f"{row['passed']}/{row['graded']}",
+            *(str(row[step]) for step in STEPS),
         )
     return table
 

@@ -66,6 +66,10 @@ def _scope(plan: tuple[ItemKey, ...], items: Mapping[ItemKey, Item]) -> Scope:
     return Scope.TEXT if same else Scope.FILTERED
 
 
+_ALWAYS_NAMED = {"temperature", "max_tokens", "stream", "extra"}
+"""What of an experiment every run's parameters say."""
+
+
 def new_run(
     run_id: str,
     model: Model,
@@ -75,6 +79,7 @@ def new_run(
     experiment_name: str,
     experiment: Experiment,
     system_prompt_hash: str,
+    coding_prompt_hash: str | None = None,
     samples: int = 1,
 ) -> Run:
     """The run that would be opened now; comparing it to earlier ones tells which can go on."""
@@ -86,6 +91,8 @@ def new_run(
             f"Nothing to ask {model.id}: no item passes the filter {chosen.model_dump_json()}"
             + ("." if model.sees_images else " that the model can read (it sees no images).")
         )
+    coding = benchmark.version.coding_suites
+    has_code = bool(coding) and any(key.suite in coding for key in plan)
     run = Run(
         run_id=run_id,
         model=model.id,
@@ -95,11 +102,13 @@ def new_run(
         plan_filter=chosen,
         scope=scope,
         parameters={
-            **experiment.model_dump(mode="json", exclude={"system_prompt"}),
+            **experiment.model_dump(mode="json", include=_ALWAYS_NAMED),
             "system_prompt_hash": system_prompt_hash,
             "gateway": model.gateway,
-            # Named only where it is special, so that earlier runs are still the same.
+            # Named only where they are special, so that earlier runs are still the same.
             **({} if model.dialect == "chat_completions" else {"dialect": model.dialect}),
+            **({"web_search": True} if experiment.web_search else {}),
+            **({"coding_prompt_hash": coding_prompt_hash} if has_code else {}),
         },
         simulated=model.simulated,
         opened_at=now(),

@@ -13,12 +13,14 @@ from pydantic import (
     AfterValidator,
     Field,
     SecretStr,
+    StrictBool,
     ValidationError,
     ValidationInfo,
     field_validator,
     model_validator,
 )
 
+from eval_pipeline.coding.records import Isolation
 from eval_pipeline.environment import (
     SettingsError,
     apply_environment,
@@ -28,7 +30,8 @@ from eval_pipeline.environment import (
     with_dotenv,
 )
 from eval_pipeline.gateway import KEY_VARIABLES, Address, Extra, Gateway, Name, Override
-from eval_pipeline.records import Model, ModelId, PlanFilter, Record
+from eval_pipeline.record import Record
+from eval_pipeline.records import Model, ModelId, PlanFilter, SuiteKind
 
 SETTINGS_FILE = "eval_pipeline.toml"
 PACKAGE = Path(__file__).parent
@@ -55,18 +58,26 @@ class Hub(Record):
 
 
 class Suite(Record):
-    """A named set of items: a file (JSONL, CSV, Parquet) or a data set on the hub."""
+    """A named set of items: questions in a file or on the hub, or coding tasks in a folder."""
 
     name: Name
-    kind: Literal["exam"] = "exam"
+    kind: SuiteKind = "exam"
     path: Path | None = None
     hub: Hub | None = None
     cluster: Annotated[str, Field(min_length=1)] | None = None
+    toolchain: Name | None = None
+    guidelines: Path | None = None
+    # Of coding tasks, those whose id matches: the suite is made of these.
+    only: Pattern = ""
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
         if (self.path is None) == (self.hub is None):
             raise ValueError("must have either `path` or `hub`")
+        if self.kind == "coding" and (self.path is None or self.cluster is not None):
+            raise ValueError('of kind "coding" has a `path`, and neither `hub` nor `cluster`')
+        if self.kind == "exam" and (self.toolchain or self.guidelines or self.only):
+            raise ValueError('has `toolchain`, `guidelines` or `only`: they need kind = "coding"')
         return self
 
 
@@ -86,9 +97,9 @@ class Plan(PlanFilter):
 
 
 class Judge(Record):
-    """Who grades the answers: a model, further models beside it, the rules before or instead."""
+    """Who grades answers to questions: a model, more beside it, the rules before or instead."""
 
-    model: ModelId
+    model: ModelId | None = None
     also: tuple[ModelId, ...] = ()
     rules: Literal["off", "first", "only"] = "off"
     num_workers: int = Field(default=20, ge=1)
@@ -106,7 +117,9 @@ class Judge(Record):
     @property
     def models(self) -> tuple[str, ...]:
         """The judges that are asked, the first one first; none where the rules judge alone."""
-        return () if self.rules == "only" else (self.model, *self.also)
+        if self.rules == "only" or self.model is None:
+            return ()
+        return (self.model, *self.also)
 
 
 class Reliability(Record):
@@ -147,6 +160,15 @@ class Requests(Record):
     stop_after_failures: int = Field(default=100, ge=1)
 
 
+class Coding(Record):
+    """How code is graded: how much of it at once, how far apart, and who reviews it besides."""
+
+    num_workers: int | None = Field(default=None, ge=1)
+    memory_mb: int | None = Field(default=None, ge=256)
+    isolation: Isolation = "bwrap"
+    reviewer: ModelId | None = None
+
+
 class Experiment(Record):
     """A named variation of how models are asked."""
 
@@ -154,6 +176,10 @@ class Experiment(Record):
     max_tokens: int | None = Field(default=None, ge=1)
     stream: bool = True
     system_prompt: Path = PACKAGE / "prompts" / "answer.txt"
+    coding_prompt: Path = PACKAGE / "prompts" / "coding.txt"
+    # Those of the suite, none, or a file of one's own.
+    guidelines: StrictBool | Path = True
+    web_search: bool = False
     extra: Extra = {}
 
     def with_override(self, override: Override) -> Self:
@@ -173,21 +199,30 @@ class Settings(Record):
     selection: Selection = Selection()
     overrides: dict[ModelId, Override] = {}
     plan: Plan = Plan()
-    judge: Judge
+    judge: Judge = Judge()
     reliability: Reliability = Reliability()
+    coding: Coding = Coding()
     concurrency: Concurrency = Concurrency()
     budget: Budget = Budget()
     requests: Requests = Requests()
     experiment: Name = "default"
-    experiments: dict[Name, Experiment] = {"default": Experiment()}
+    experiments: dict[Name, Experiment] = Field(default={}, validate_default=True)
     keys: dict[str, SecretStr] = {}
     hub_endpoint: Address | None = None
 
     @field_validator("experiments")
     @classmethod
-    def _with_default(cls, experiments: dict[str, Experiment]) -> dict[str, Experiment]:
-        """Whoever adds an experiment has not said anything about the default one."""
-        return {"default": Experiment(), **experiments}
+    def _with_known(cls, experiments: dict[str, Experiment]) -> dict[str, Experiment]:
+        """Whoever adds an experiment has not said anything about those that there always are."""
+        default = experiments.get("default", Experiment())
+        variations = {
+            "default": {},
+            "no_guidelines": {"guidelines": False},
+            "web_search": {"web_search": True},
+            "web_search_no_guidelines": {"guidelines": False, "web_search": True},
+        }
+        known = {name: default.model_copy(update=said) for name, said in variations.items()}
+        return {**known, **experiments}
 
     @model_validator(mode="after")
     def _names_are_known(self) -> Self:
@@ -280,12 +315,23 @@ class Settings(Record):
         path = Path(given.get("EVALS_SETTINGS", SETTINGS_FILE)).absolute()
         env = with_dotenv(given, path.parent)
         values = read_toml(path)
+        _refuse_no_sandbox(values, path.name)
         sources = apply_environment(values, env)
         values |= {"root": path.parent, "keys": keys(_key_variables(values), env)}
         try:
             return cls.model_validate(values)
         except ValidationError as error:
             raise SettingsError(explain(error, path.name, sources)) from None
+
+
+def _refuse_no_sandbox(values: Mapping[str, Any], source: str) -> None:
+    """To run unknown code unguarded is said each time, not once and for all."""
+    coding = values.get("coding")
+    if isinstance(coding, dict) and coding.get("isolation") == "none":
+        raise SettingsError(
+            f"{source}: coding.isolation: must be bwrap or container; to do without a sandbox, "
+            "say so in each launch (--unsafe-no-sandbox)."
+        )
 
 
 def _key_variables(values: Mapping[str, Any]) -> list[str]:

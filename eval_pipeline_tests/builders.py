@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from eval_pipeline.benchmark import Benchmark, keep
+from eval_pipeline.coding.records import CodingTask, GradedCode, Step, TaskConfig, TestResult
 from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, Journal
 from eval_pipeline.money import Account, Forecast
@@ -17,6 +18,7 @@ from eval_pipeline.records import (
     PROTOCOL,
     BenchmarkVersion,
     ExamQuestion,
+    Item,
     ItemKey,
     Judgement,
     Model,
@@ -131,7 +133,60 @@ def a_judgement(prediction: Prediction, score: float | None = 1.0, **changes: ob
     )
 
 
-def a_benchmark(*questions: ExamQuestion, loaded_at: datetime = NOON) -> Benchmark:
+def graded_code(*steps: Step) -> GradedCode:
+    """What a tests step of which one test failed came to, or other steps."""
+    tests = (TestResult(name="adds", passed=True), TestResult(name="empty", passed=False))
+    failed = Step(name="tests", status="failed", reason="empty", output="E  1 != 2", tests=tests)
+    return GradedCode(
+        steps=steps or (Step(name="filesystem", status="passed"), failed),
+        toolchain="python-1",
+        isolation="bwrap",
+        verdict="oracle",
+        grader_version="g1",
+        answer_hash="a1",
+    )
+
+
+def a_task(item_id: str = "001-words/001-sum", **changes: object) -> CodingTask:
+    """A coding task of the suite `coding` for the python toolchain."""
+    values: dict[str, object] = {
+        "suite": "coding",
+        "id": item_id,
+        "category": "words",
+        "question": f"Write a function. ({item_id})",
+        "toolchain": "python",
+        "config": TaskConfig(),
+        "answer": {"answer.py": "def total() -> int:\n    return 42\n"},
+        "grader": {"grader/test_total.py": "def test_total() -> None: ...\n"},
+        "wrong": {"other": {"answer.py": "def total() -> int:\n    return 41\n"}},
+        "grader_version": "g1",
+    }
+    return CodingTask.model_validate({**values, **changes})
+
+
+def write_task(
+    root: Path, item_id: str, number: int, *, review: Sequence[str] = (), oracle: bool = True
+) -> Path:
+    """A task folder that asks for a number; its wrong answer is another one."""
+    folder = root / item_id
+    files = {
+        "TASK.txt": f"Write answer.py with a function `number() -> int` that returns {number}.\n",
+        "answer/answer.py": f"def number() -> int:\n    return {number}\n",
+        "wrong/off-by-one/answer.py": f"def number() -> int:\n    return {number + 1}\n",
+        "grader/test_answer.py": "from answer import number\n\n\n"
+        f"def test_number() -> None:\n    assert number() == {number}\n\n\n"
+        "def test_type() -> None:\n    assert isinstance(number(), int)\n",
+        "eval.toml": f"review = {json.dumps(list(review))}\n"
+        + ('[interface]\nanswer = ["number"]\n' if oracle else ""),
+    }
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, "utf-8")
+    return folder
+
+
+def a_benchmark(*questions: Item, loaded_at: datetime = NOON) -> Benchmark:
     """A benchmark of these questions; of `a_question()` if there are none."""
     questions = questions or (a_question(),)
     suites = tuple(
@@ -214,9 +269,14 @@ def settings_in(
     return Settings.from_env({"EVALS_SETTINGS": str(path)})
 
 
-def _suite_version(name: str, questions: list[ExamQuestion]) -> SuiteVersion:
+def _suite_version(name: str, questions: list[Item]) -> SuiteVersion:
     dumped = (question.model_dump(mode="json") for question in questions)
-    return SuiteVersion(suite=name, suite_version=fingerprint(*dumped), items=len(questions))
+    return SuiteVersion(
+        suite=name,
+        suite_version=fingerprint(*dumped),
+        items=len(questions),
+        kind=questions[0].kind,
+    )
 
 
 def _toml(value: object) -> str:

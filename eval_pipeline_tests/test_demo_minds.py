@@ -290,7 +290,8 @@ def test_every_mind_lists_what_it_takes() -> None:
 
     assert listed["demo/weak"]["supported_parameters"] == ["max_tokens"]
     assert listed["demo/weak"]["system_role"] is False
-    assert listed["demo/strong"]["supported_parameters"] == ["max_tokens", "temperature"]
+    assert listed["demo/average"]["supported_parameters"] == ["max_tokens", "temperature"]
+    assert "web_search_options" in str(listed["demo/strong"]["supported_parameters"])
     assert listed["demo/strong"]["pricing"] == {"prompt": "0.000003", "completion": "0.000015"}
     assert listed[JUDGE.id]["architecture"] == {"input_modalities": ["text"]}
     assert "structured_outputs" in str(listed[JUDGE.id]["supported_parameters"])

@@ -105,7 +105,7 @@ def test_files_are_closed_when_nobody_holds_the_items_any_more(tmp_path: Path) -
 def test_a_line_that_is_no_item_is_told_with_its_number(tmp_path: Path, line: bytes) -> None:
     whole = a_question("q1").model_dump_json().encode()
 
-    with pytest.raises(JournalError, match=r"0\.jsonl, line 2 is no ExamQuestion: "):
+    with pytest.raises(JournalError, match=r"0\.jsonl, line 2 is no item: "):
         items_of(tmp_path, [whole, line])
 
 
@@ -114,7 +114,7 @@ def test_an_item_that_lacks_something_is_told_when_it_is_asked_for(tmp_path: Pat
     broken = {name: value for name, value in whole.items() if name != "answer"} | {"id": "q2"}
     items = items_of(tmp_path, [json.dumps(whole).encode()], [json.dumps(broken).encode()])
 
-    with pytest.raises(JournalError, match=r"1\.jsonl, line 1 is no ExamQuestion: Field required"):
+    with pytest.raises(JournalError, match=r"1\.jsonl, line 1 is no item: Field required"):
         items[ItemKey("sample", "q2")]
 
 

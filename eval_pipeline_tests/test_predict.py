@@ -154,7 +154,7 @@ def test_our_own_fault_with_one_item_does_not_cost_the_others(
         assert question.id != "q2", "a bug"
         return original(question, *rest)
 
-    monkeypatch.setattr("eval_pipeline.stages.asker.question_messages", broken_for_one)
+    monkeypatch.setattr("eval_pipeline.kinds.question_messages", broken_for_one)
 
     (tally,) = stand.predict(STRONG)
 

@@ -122,7 +122,7 @@ def test_every_variable_is_in_the_table_above() -> None:
         ({"concurrency": {"num_workers": 0}}, "concurrency.num_workers", "or equal to 1, got 0"),
         ({"judge": {"num_workers": 0}}, "judge.num_workers", "or equal to 1, got 0"),
         ({"plan": {"test_filter": "("}}, "plan.test_filter", "must be a regular expression"),
-        ({"experiment": "hot"}, "experiment", "must be one of: default; got 'hot'"),
+        ({"experiment": "hot"}, "experiment", "must be one of: default, no_guidelines, web_search"),
         ({"suites": []}, "suites", "at least 1"),
         ({"suites": [{"name": "s"}]}, "suites.0", "either `path` or `hub`"),
         ({"suites": [{"name": "s", "path": "p", "hub": HUB}]}, "suites.0", "`path` or `hub`"),

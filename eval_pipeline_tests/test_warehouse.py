@@ -25,6 +25,7 @@ from eval_pipeline_tests.builders import (
     a_prediction,
     a_run,
     a_warehouse,
+    graded_code,
 )
 
 LATER = NOON + timedelta(minutes=1)
@@ -114,7 +115,7 @@ def test_publishing_makes_every_table_even_of_an_empty_journal(tmp_path: Path) -
 
     named_like_assets = {"dataset", "model_catalog", "predictions", "judged", "metrics"}
     named_like_assets |= {"comparisons", "leaderboard", "judge_reliability"}
-    loaded = {"benchmark_versions", "items", "runs", "plans", "rejudged", "human_labels"}
+    loaded = {"benchmark_versions", "items", "runs", "plans", "steps", "rejudged", "human_labels"}
     derived = {"pass_at_k", "calibration_bins", "leaderboard_entries"}
     views = {"metrics_strict", "metrics_moderate"}
     ours = named_like_assets | loaded | derived | views
@@ -141,6 +142,7 @@ def fill_the_rest(warehouse: Warehouse, folder: Path) -> None:
     named = {"run_id": "many", "model": "demo/weak"}
     samples = [a_prediction(**named, sample=n, prediction_id=f"many {n}") for n in range(100)]
     verdicts = [a_judgement(one, one.sample % 2, confidence=0.7) for one in samples]
+    verdicts[0] = verdicts[0].model_copy(update={"code": graded_code()})
     a_journal(folder, a_run("many", "demo/weak", samples=100), *samples, *verdicts)
     written = warehouse.journal.write_whole
     sighting = Sighting(model=a_model(), selected=True, seen_at=NOON)

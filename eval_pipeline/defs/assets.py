@@ -110,6 +110,7 @@ def judged(
         settings=settings,
         journal=journal,
         this_judge=config.says_how,
+        reviewer=next(iter(look_up(journal, filter(None, [settings.coding.reviewer]))), None),
         board=board,
     )
     try:
@@ -117,7 +118,11 @@ def judged(
     finally:
         warehouse.publish()
     fail_if_nobody_could(tallies)
-    return dg.MaterializeResult(metadata=tallied(tallies) | {"own_family": own_family(warehouse)})
+    with warehouse.get_connection() as db:
+        code = table(db, "summaries/steps")
+    return dg.MaterializeResult(
+        metadata={**tallied(tallies), "own_family": own_family(warehouse), "code": code}
+    )
 
 
 @dg.asset(group_name="results", deps=[judged], kinds={"llm", "duckdb"})

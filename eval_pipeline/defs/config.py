@@ -139,6 +139,12 @@ class JudgedConfig(LaunchConfig):
         "only: the rules judge and no model is asked.",
     )
 
+    unsafe_no_sandbox: bool = Field(
+        default=False,
+        description="Run code that models wrote with no sandbox at all: it can do whatever the "
+        "user of this process can.",
+    )
+
     @property
     def says_how(self) -> bool:
         """Whether it is to be judged in this very way, whoever has judged before."""
@@ -154,7 +160,8 @@ class JudgedConfig(LaunchConfig):
             rules=self.rules,
             num_workers=self.num_workers,
         )
-        return settings.overridden({"judge": judge, "budget": self.budget()})
+        coding = {"isolation": "none"} if self.unsafe_no_sandbox else {}
+        return settings.overridden({"judge": judge, "coding": coding, "budget": self.budget()})
 
 
 class ReliabilityConfig(dg.Config):

@@ -8,12 +8,16 @@ from pathlib import Path
 import dagster as dg
 from dagster._core.instance.ref import InstanceRef
 
+from eval_pipeline.benchmark import current
 from eval_pipeline.definitions import build_definitions
 from eval_pipeline.defs.partitions import MODELS
 from eval_pipeline.discovery import look_up
 from eval_pipeline.journal import Journal
+from eval_pipeline.records import Item
+from eval_pipeline.running import run_async
 from eval_pipeline.runs import Mode
 from eval_pipeline.settings import Settings
+from eval_pipeline.stages.workshop import Workshop
 
 INPUTS = ("dataset", "model_catalog")
 STAGES = ("predictions", "judged", "metrics", "comparisons", "leaderboard")
@@ -26,13 +30,22 @@ def evaluate(settings: Settings, mode: Mode) -> list[str]:
     with chdir(settings.root), _instance(settings) as instance:
         if failures := _materialize(settings, instance, INPUTS, {}, {}):
             return failures
-        # Better to miss a judge before the models are asked and paid.
-        look_up(Journal(settings.journal), settings.judge.models)
+        # Better to miss a judge or a sandbox before the models are asked and paid.
+        journal = Journal(settings.journal)
+        look_up(journal, settings.judge.models)
+        run_async(Workshop(settings.coding, settings.data).check(_tasks(journal, settings)))
         models = instance.get_dynamic_partitions(MODELS)
         # All partitions are one range, so one run asks all models, several at a time.
         tags = {RANGE_START: models[0], RANGE_END: models[-1]}
         config = {"predictions": {"config": {"mode": mode.name}}}
         return _materialize(settings, instance, STAGES, tags, config)
+
+
+def _tasks(journal: Journal, settings: Settings) -> list[Item]:
+    """The coding tasks among the items."""
+    benchmark = current(journal, settings)
+    coding = benchmark.version.coding_suites
+    return [benchmark.items[key] for key in benchmark.items if key.suite in coding]
 
 
 def _materialize(

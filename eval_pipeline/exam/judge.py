@@ -1,7 +1,7 @@
 """Question, reference and answer to a judge model; its reply to a verdict, or why there is none."""
 
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, reduce
 from typing import NamedTuple
@@ -10,7 +10,8 @@ from eval_pipeline.exam.verdict import PUBLISHED_NAME, SCHEMA, Verdict, read_ver
 from eval_pipeline.outcomes import Outcome
 from eval_pipeline.providers.chat import Asked, ChatReply, ChatRequest, ProviderError
 from eval_pipeline.providers.pace import Halted
-from eval_pipeline.records import ExamQuestion, Model, Prediction, Record, ReplyFormat, Usage
+from eval_pipeline.record import Record
+from eval_pipeline.records import ExamQuestion, Model, Prediction, ReplyFormat, Usage
 
 __all__ = [
     "INSTRUCTION",
@@ -19,10 +20,12 @@ __all__ = [
     "ReplyFormats",
     "Verdict",
     "check_prompt",
+    "fill",
     "formats_of",
     "judge_answer",
     "judge_request",
     "own_failing",
+    "verdict_request",
 ]
 
 INSTRUCTION = (
@@ -85,7 +88,16 @@ def judge_request(
     reply_format: ReplyFormat,
 ) -> ChatRequest:
     """The judge sees question, reference and answer, and nothing of the model."""
-    filled = _fill(prompt, question=question.question, reference=question.answer, response=answer)
+    reference = question.answer
+    values = {"question": question.question, "reference": reference, "correct_answer": reference}
+    filled = fill(prompt, {**values, "response": answer})
+    return verdict_request(judge, prompt, filled, max_tokens, reply_format)
+
+
+def verdict_request(
+    judge: Model, prompt: str, filled: str, max_tokens: int | None, reply_format: ReplyFormat
+) -> ChatRequest:
+    """Asks for a verdict by a prompt that has been filled in."""
     if reply_format == "text" and not _SAYS_HOW_TO_REPLY.search(prompt):
         filled = f"{filled}\n\n{INSTRUCTION}"
     return ChatRequest(
@@ -235,12 +247,12 @@ _PLACEHOLDER = re.compile(r"\{(question|reference|correct_answer|response)\}")
 _TAG = re.compile(r"</?([A-Za-z][\w.-]*)[^<>]*>")
 
 
-def _fill(template: str, **values: str) -> str:
+def fill(template: str, values: Mapping[str, str]) -> str:
     """Puts the values in at once, so that a placeholder inside an answer stays as it is."""
-    values["correct_answer"] = values["reference"]
     tags = _tags_of(template)
     harmless = {name: tags.sub("&lt;", value) for name, value in values.items()}
-    return _PLACEHOLDER.sub(lambda found: harmless[found[1]], template)
+    placeholder = re.compile("|".join(rf"\{{{name}\}}" for name in values))
+    return placeholder.sub(lambda found: harmless[found[0][1:-1]], template)
 
 
 @cache

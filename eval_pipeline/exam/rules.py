@@ -17,7 +17,8 @@ from pydantic import Field
 
 from eval_pipeline.exam.quantities import Quantity, quantity
 from eval_pipeline.exam.wording import peeled, plain, same_text, visible, without_approximation
-from eval_pipeline.records import ExamQuestion, Record, whole_characters
+from eval_pipeline.record import Record
+from eval_pipeline.records import ExamQuestion, whole_characters
 
 RULES_VERSION = "1"
 """Raised whenever a rule changes, so that verdicts of different rules are never mixed."""

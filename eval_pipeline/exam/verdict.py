@@ -6,7 +6,8 @@ from typing import Any
 
 from pydantic import ConfigDict, Field, JsonValue, field_validator
 
-from eval_pipeline.records import Record, Text
+from eval_pipeline.record import Record
+from eval_pipeline.records import Text
 
 _PERCENTAGE = re.compile(r"(\d{1,3}(?:\.\d{1,6})?)\s*%?")
 _FENCED = re.compile(r"```(?:json)?\s*(\{.*\})\s*```", re.DOTALL | re.IGNORECASE)

@@ -22,7 +22,7 @@ from eval_pipeline.journal.lines import (
     replaced_by,
     source,
 )
-from eval_pipeline.records import Record
+from eval_pipeline.record import Record
 
 WORTH_IT_FILES = 2
 WORTH_IT_BYTES = 8 * 1024 * 1024

@@ -20,20 +20,19 @@ from eval_pipeline.journal.disk import GoneError, JournalError, explained, sync
 from eval_pipeline.journal.lines import JSONL, as_line, files_below, read_file, source
 from eval_pipeline.journal.writer import JournalWriter
 from eval_pipeline.processes import EXPLAINED, GONE, last_words, run_module
+from eval_pipeline.record import Record
 from eval_pipeline.records import (
     BenchmarkVersion,
-    ExamQuestion,
     Judgement,
     Label,
     Prediction,
-    Record,
     Repeat,
     Run,
     Sighting,
     now,
 )
 
-FORMAT = 3
+FORMAT = 4
 """Raised when an older version of this code could not read what is written."""
 
 log = logging.getLogger(__name__)
@@ -48,7 +47,8 @@ class Stream(Generic[R]):
     record: type[R]
 
 
-ITEMS = Stream("items", ExamQuestion)
+# Of either kind: what reads them is `items.Items`.
+ITEMS = Stream("items", Record)
 VERSIONS = Stream("versions", BenchmarkVersion)
 SIGHTINGS = Stream("sightings", Sighting)
 RUNS = Stream("runs", Run)

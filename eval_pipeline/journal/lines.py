@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from pydantic_core import to_json
 
 from eval_pipeline.journal.disk import GoneError, JournalError
-from eval_pipeline.records import Record
+from eval_pipeline.record import Record
 
 JSONL, PARQUET = ".jsonl", ".parquet"
 REPLACES = "replaces"

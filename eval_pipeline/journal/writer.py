@@ -14,7 +14,7 @@ from typing import Generic, Self, TypeVar
 
 from eval_pipeline.journal.disk import JournalError, explained, sync, write_all
 from eval_pipeline.journal.lines import as_line
-from eval_pipeline.records import Record
+from eval_pipeline.record import Record
 
 MOST_BYTES_WAITING = 8 * 1024 * 1024
 MOST_LINES_WAITING = 2000

@@ -22,6 +22,8 @@ class ChatRequest:
     json_schema: dict[str, JsonValue] | None = None
     # A function of that schema which the model has to call: its arguments are then the reply.
     tool: dict[str, JsonValue] | None = None
+    # Whether the server may search the web for the model before it answers.
+    web_search: bool = False
     extra: Mapping[str, JsonValue] = field(default_factory=dict)
 
     def fields(self) -> dict[str, JsonValue]:
@@ -35,6 +37,7 @@ class ChatRequest:
             "json_schema": self.json_schema,
             # Named only where there is one, so that earlier requests are still the same.
             **({} if self.tool is None else {"tool": self.tool}),
+            **({"web_search": True} if self.web_search else {}),
             "extra": dict(self.extra),
         }
 

@@ -220,6 +220,8 @@ class _ZenmuxDocumented(_Shape):
     prompt: _ZenmuxUsd = Field(None, validation_alias=AliasPath("pricings", "prompt", 0))
     completion: _ZenmuxUsd = Field(None, validation_alias=AliasPath("pricings", "completion", 0))
     cached: _ZenmuxUsd = Field(None, validation_alias=AliasPath("pricings", "input_cache_read", 0))
+    # Stated for models that can search the web, and for no others.
+    search_price: object = Field(None, validation_alias=AliasPath("pricings", "web_search", 0))
 
 
 class _ZenmuxListed(_Shape):
@@ -260,7 +262,8 @@ def _read_open(source: _Source, raw: object) -> _Found:
 def _read_zenmux(source: _Source, raw: object) -> _Found:
     if isinstance(raw, dict) and not raw.keys() & {"slug", "endpoints"}:
         entry = _ZenmuxDocumented.model_validate(raw)
-        yield from _listed(source, entry, entry.id)
+        searches = {} if entry.search_price is None else {"web_search": True}
+        yield from _listed(source, entry, entry.id, **searches)
         return
     listed = _ZenmuxListed.model_validate(raw)
     endpoints = listed.endpoints if listed.visible is not False else ()
@@ -296,6 +299,7 @@ def _listed(source: _Source, entry: _Shape, model_id: str, **known: object) -> _
         "temperature": "temperature" in parameters,
         "json_schema": not parameters.isdisjoint(("response_format", "structured_outputs")),
         "streaming": entry.supports_streaming is not False,
+        "web_search": not parameters.isdisjoint(("web_search_options", "web_search")),
         "dialect": source.gateway.own_dialect,
         "created_at": entry.created,
     }

@@ -10,11 +10,10 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from eval_pipeline.benchmark import read_prompt
-from eval_pipeline.exam.messages import question_messages
 from eval_pipeline.fingerprints import canonical, fingerprint_of_text
 from eval_pipeline.history import Pending
 from eval_pipeline.journal import JournalWriter
+from eval_pipeline.kinds import Prompts
 from eval_pipeline.money import unpriced
 from eval_pipeline.providers.chat import Asked, ChatRequest
 from eval_pipeline.providers.dialects.messages import MAX_TOKENS
@@ -35,7 +34,7 @@ class Asker:
     model: Model
     asking: Asking
     experiment: Experiment
-    system_prompt: str
+    prompts: Prompts
     hashes: "Hashes"
     # What makes an id unlike all others costs more than the rest of it, so it is drawn once.
     ids: str = field(default_factory=lambda: token_hex(8))
@@ -48,13 +47,13 @@ class Asker:
             model=model,
             asking=how_to_ask(model, settings, gateways, settings.concurrency.num_workers),
             experiment=experiment.with_override(settings.override(model)),
-            system_prompt=read_prompt(settings, experiment.system_prompt),
+            prompts=Prompts.of(settings, experiment),
             hashes=Hashes(model),
         )
 
     def request_hash(self, item: Item, sample: int) -> str:
         """Equal for requests that ask for the same in the same way."""
-        return self.hashes.of(self._request(item, sample), sample)
+        return self.hashes.of(self._request(item, sample), item, sample)
 
     def estimate(self, pending: Pending, items: Mapping[ItemKey, Item]) -> float | None:
         """What asking all of them will cost, judged by the length of a few; None if unpriced."""
@@ -100,7 +99,7 @@ class Asker:
                 item_id=item.id,
                 sample=sample,
                 attempts=asked.attempts,
-                request_hash=self.hashes.of(request, sample),
+                request_hash=self.hashes.of(request, item, sample),
                 finished_at=finished_at,
                 usage=asked.usage,
                 outcome=outcome,
@@ -137,26 +136,28 @@ class Asker:
     def _request(self, item: Item, sample: int) -> ChatRequest:
         return ChatRequest(
             model=self.model.request_name,
-            messages=question_messages(item, self.model, self.system_prompt),
+            messages=self.prompts.messages(item, self.model),
             temperature=self._temperature,
             max_tokens=self._token_limit,
             stream=self._stream,
+            web_search=self.experiment.web_search,
             extra=self._extra(sample) if sample else self.experiment.extra,
         )
 
 
 class Hashes:
-    """Hashes of one model's requests, which for one sample differ in their last message only."""
+    """Hashes of one model's requests: of one kind and sample they differ in the last message."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
-        self._around: dict[int, tuple[str, str]] = {}
+        self._around: dict[tuple[str, int], tuple[str, str]] = {}
 
-    def of(self, request: ChatRequest, sample: int) -> str:
+    def of(self, request: ChatRequest, item: Item, sample: int) -> str:
         """Equal for requests that ask for the same in the same way."""
-        if sample not in self._around:
-            self._around[sample] = self._without_content(request)
-        before, after = self._around[sample]
+        asked = (item.kind, sample)
+        if asked not in self._around:
+            self._around[asked] = self._without_content(request)
+        before, after = self._around[asked]
         return fingerprint_of_text(before + canonical(request.messages[-1]["content"]) + after)
 
     def _without_content(self, request: ChatRequest) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""Who grades: a judge model, the rules, or the model where the rules are not certain."""
+"""Who grades: a judge model, the rules, the model where these are not certain; code its steps."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 
 from eval_pipeline.benchmark import judge_prompt_of
+from eval_pipeline.coding.judge import CodeJudge, Reviewer
+from eval_pipeline.coding.records import CodingTask
 from eval_pipeline.exam.judge import (
     SCHEMA,
     JudgedAnswer,
@@ -21,13 +23,14 @@ from eval_pipeline.outcomes import Outcome
 from eval_pipeline.providers.chat import ChatRequest
 from eval_pipeline.providers.gateways import Gateways
 from eval_pipeline.records import (
+    FREE,
+    ExamQuestion,
     Item,
     ItemKey,
     Judgement,
     Model,
     Prediction,
     ReplyFormat,
-    Usage,
     now,
 )
 from eval_pipeline.settings import Settings
@@ -36,7 +39,8 @@ from eval_pipeline.stages.workers import Shift
 
 RULES = "rules"
 """What the rules are called where others have the name of a model."""
-_FREE = Usage(cost_usd=0.0, cost_estimated=False)
+STEPS = "steps"
+"""The same for the steps that code is graded in."""
 
 
 @dataclass(frozen=True)
@@ -49,17 +53,17 @@ class ModelJudge:
     max_tokens: int | None
     formats: ReplyFormats
 
-    async def judge(self, item: Item, answer: str, shift: Shift) -> JudgedAnswer:
+    async def judge(self, item: ExamQuestion, answer: str, shift: Shift) -> JudgedAnswer:
         """Asks for a verdict; of the prediction the judge sees the answer and nothing else."""
         ask = partial(self.asking.ask, shift=shift)
         return await judge_answer(ask, partial(self._request, item, answer), self.formats)
 
-    def guess_usd(self, item: Item, answer: str) -> float:
+    def guess_usd(self, item: ExamQuestion, answer: str) -> float:
         """What a verdict will cost, by the length of what the judge has to read."""
         request = self._request(item, answer, self.formats.to_try()[0])
         return self.asking.forecast.guess(request).cost_usd
 
-    def _request(self, item: Item, answer: str, reply_format: ReplyFormat) -> ChatRequest:
+    def _request(self, item: ExamQuestion, answer: str, reply_format: ReplyFormat) -> ChatRequest:
         return judge_request(
             item,
             answer,
@@ -72,21 +76,28 @@ class ModelJudge:
 
 @dataclass(frozen=True)
 class Grader:
-    """Turns a prediction into a judgement; without a model, by the rules alone."""
+    """Turns a prediction into a judgement: answers by a model or rules, code by its steps."""
 
     launch: str
     model: ModelJudge | None = None
     rules: bool = False
 
+    @property
+    def judges_answers(self) -> bool:
+        """Whether it can do more than take code through its steps."""
+        return self.model is not None or self.rules
+
     @cached_property
     def judge(self) -> str:
-        """The name under which its verdicts are kept."""
+        """The name under which its verdicts are kept, those on code among them."""
         names = ([RULES] if self.rules else []) + ([self.model.model.id] if self.model else [])
-        return "+".join(names)
+        return "+".join(names) or STEPS
 
     @cached_property
     def version(self) -> str:
-        """Equal for verdicts that were given in the same way."""
+        """Equal for verdicts that were given in the same way; what code needs, its items say."""
+        if not self.judges_answers:
+            return fingerprint(STEPS)
         if self.model is None:
             return fingerprint(RULES, RULES_VERSION)
         parts = (self.model.prompt, SCHEMA, self.model.max_tokens)
@@ -97,7 +108,28 @@ class Grader:
         """Of its prompt, as benchmark versions have it; None where no model is ever asked."""
         return None if self.model is None else fingerprint(self.model.prompt)
 
-    async def grade(self, prediction: Prediction, item: Item, shift: Shift) -> Judgement:
+    async def grade_code(
+        self,
+        prediction: Prediction,
+        task: CodingTask,
+        judge: CodeJudge,
+        reviewer: Reviewer | None = None,
+    ) -> Judgement:
+        """The verdict on the files of one prediction, or why there is none."""
+        if reason := own_failing(prediction):
+            return self._judgement(prediction, outcome=Outcome.OK, score=0.0, reason=reason)
+        graded = await judge.grade_reply(task, prediction.answer or "", reviewer)
+        return self._judgement(
+            prediction,
+            outcome=Outcome.SANDBOX_ERROR if graded.score is None else Outcome.OK,
+            score=graded.score,
+            reason=graded.reason,
+            code=graded.code,
+            graded_by=STEPS,
+            usage=graded.usage,
+        )
+
+    async def grade(self, prediction: Prediction, item: ExamQuestion, shift: Shift) -> Judgement:
         """The verdict on one prediction, or why there is none."""
         if reason := own_failing(prediction):
             return self._judgement(prediction, outcome=Outcome.OK, score=0.0, reason=reason)
@@ -118,7 +150,8 @@ class Grader:
             return 0.0
         if not self.model.model.prices.known or not few:
             return None
-        pairs = [(items[one.key], one.answer or "") for one in few]
+        asked = [(items[one.key], one.answer or "") for one in few]
+        pairs = [(item, text) for item, text in asked if isinstance(item, ExamQuestion)]
         unsure = [pair for pair in pairs if not self.rules or not grade_by_rules(*pair).certain]
         return sum(self.model.guess_usd(*pair) for pair in unsure) / len(few)
 
@@ -146,6 +179,8 @@ def graders_of(
 ) -> list[Grader]:
     """One grader per judge, each asked through its own gateway and at its own pace."""
     chosen = settings.judge
+    if not judges and chosen.rules != "only":
+        return [Grader(launch)]
     if chosen.rules == "only":
         return [Grader(launch, rules=True)]
     prompt = judge_prompt_of(settings)
@@ -176,7 +211,7 @@ def _by_rules(said: RulesVerdict) -> dict[str, object]:
         "extracted_answer": said.extracted_answer,
         "confidence": _share(said.confidence),
         "graded_by": RULES,
-        "usage": _FREE,
+        "usage": FREE,
     }
 
 

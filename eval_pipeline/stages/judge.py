@@ -2,17 +2,16 @@
 
 import asyncio
 import logging
-from array import array
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
 from typing import NamedTuple
 
-from eval_pipeline.benchmark import minted, past_items
+from eval_pipeline.benchmark import minted, past_items, past_version
+from eval_pipeline.coding.records import CodingTask
 from eval_pipeline.environment import SettingsError
-from eval_pipeline.history import PAST_RUNS, PREDICTION_BRIEFS, JudgementBrief, Replies
+from eval_pipeline.history import PAST_RUNS
 from eval_pipeline.journal import (
     JUDGED,
     PREDICTIONS,
@@ -21,29 +20,22 @@ from eval_pipeline.journal import (
     GoneError,
     Journal,
     JournalError,
-    Stream,
+    JournalWriter,
 )
 from eval_pipeline.money import Ledger, unpriced
-from eval_pipeline.outcomes import Outcome
 from eval_pipeline.providers.gateways import Gateways
-from eval_pipeline.records import Item, ItemKey, Model, Prediction, Run
+from eval_pipeline.records import ExamQuestion, Item, ItemKey, Judgement, Model, Prediction, Run
 from eval_pipeline.runs import Mode, RunError
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.grading import Grader, graders_of
 from eval_pipeline.stages.predict import Launch
+from eval_pipeline.stages.reviewing import Reviewing
+from eval_pipeline.stages.unjudged import Settled, results_of, settled_of
 from eval_pipeline.stages.workers import Shift, Tally, compact, stopped_by_trouble
+from eval_pipeline.stages.workshop import Workshop
 
 log = logging.getLogger(__name__)
 ANSWERS_TO_ESTIMATE_BY = 50
-
-
-class _VerdictBrief(JudgementBrief):
-    """Of a judgement, also what tells whether it is to be given again."""
-
-    launch: str | None = None
-
-
-_VERDICT_BRIEFS = Stream(JUDGED.name, _VerdictBrief)
 
 
 async def judge(
@@ -54,6 +46,7 @@ async def judge(
     settings: Settings,
     journal: Journal,
     this_judge: bool = False,
+    reviewer: Model | None = None,
     board: list[Tally] | None = None,
 ) -> list[Tally]:
     """Judges what is pending for these models; with `this_judge` also what others have judged.
@@ -61,13 +54,22 @@ async def judge(
     Of several judges each one judges everything. Where the settings let the rules judge alone,
     no judge is asked. There is one tally per model and judge. What is judged although it has been
     before is of the current or the published benchmark version, unless the launch names its run.
+    Code is graded in steps; the reviewer, if there is one, is an AI grader beside its tests.
     """
     _check_run(journal, models, launch.continue_run)
     async with Gateways(settings) as gateways:
         chosen = [judges] if isinstance(judges, Model) else judges
-        graders = graders_of(chosen, settings, gateways, _origin(launch))
-        ledger = Ledger(settings.budget, journal)
-        stage = _Judge(graders, launch, settings, journal, ledger, this_judge or len(graders) > 1)
+        graders = graders_of(chosen, settings, gateways, launch.origin)
+        stage = _Judge(
+            graders,
+            launch,
+            settings,
+            journal,
+            Ledger(settings.budget, journal),
+            Workshop(settings.coding, settings.data, fresh=launch.mode is Mode.FRESH),
+            Reviewing.by(reviewer, settings, gateways) if reviewer else None,
+            this_judge or len(graders) > 1,
+        )
         tallies = {model: stage.tallies(model) for model in models}
         if board is not None:
             board.extend(tally for row in tallies.values() for tally in row)
@@ -78,11 +80,6 @@ async def judge(
         return [tally for row in tallies.values() for tally in row]
 
 
-def _origin(launch: Launch) -> str:
-    """A launch that is tried again goes on as the one that it was at first."""
-    return launch.retry_of or launch.run_id
-
-
 def _check_run(journal: Journal, models: Sequence[str], run_id: str | None) -> None:
     runs = (run for model in models for run in journal.read(PAST_RUNS, model))
     if run_id is not None and not any(run.run_id.startswith(run_id) for run in runs):
@@ -90,11 +87,16 @@ def _check_run(journal: Journal, models: Sequence[str], run_id: str | None) -> N
 
 
 class _Job(NamedTuple):
-    """What one judge has to do in one run."""
+    """What one judge has to do in one run: answers to questions, and code."""
 
     grader: Grader
-    pending: Set[str]
+    answers: Set[str]
+    code: Set[str]
     tally: Tally
+
+    @property
+    def pending(self) -> Set[str]:
+        return self.answers | self.code
 
 
 @dataclass(frozen=True)
@@ -104,6 +106,8 @@ class _Judge:
     settings: Settings
     journal: Journal
     ledger: Ledger
+    workshop: Workshop
+    reviewing: Reviewing | None
     this_judge: bool
     items: dict[str, Mapping[ItemKey, Item]] = field(default_factory=dict)
     left_out: list[Run] = field(default_factory=list)
@@ -141,19 +145,49 @@ class _Judge:
         with stopped_by_trouble(job.tally):
             job.tally.planned += len(job.pending)
             self._announce(run, job)
-            items = self._items(run)
-            shift = Shift(
-                job.tally,
-                self.ledger.account(run.run_id, run.model),
-                num_workers=self.settings.judge.num_workers,
-                stop_after_failures=self.settings.requests.stop_after_failures,
-            )
-            async with self.journal.writer(JUDGED, run.model, run.run_id) as writer:
+            async with (
+                self.journal.writer(JUDGED, run.model, run.run_id) as writer,
+                asyncio.TaskGroup() as group,
+            ):
+                if job.answers:
+                    group.create_task(self._judge_answers(run, job, writer))
+                if job.code:
+                    group.create_task(self._grade_code(run, job, writer))
 
-                async def do(one: Prediction) -> None:
-                    await shift.land(await job.grader.grade(one, items[one.key], shift), writer)
+    async def _judge_answers(self, run: Run, job: _Job, writer: JournalWriter[Judgement]) -> None:
+        items = self._items(run)
+        shift = self._shift(run, job, self.settings.judge.num_workers)
 
-                await shift.work_through(self._predictions(run, job.pending), do)
+        async def do(one: Prediction) -> None:
+            item = items[one.key]
+            if isinstance(item, ExamQuestion):
+                await shift.land(await job.grader.grade(one, item, shift), writer)
+
+        await shift.work_through(self._predictions(run, job.answers), do)
+
+    async def _grade_code(self, run: Run, job: _Job, writer: JournalWriter[Judgement]) -> None:
+        """Beside the judges, which wait for others while this needs the machine itself."""
+        items = self._items(run)
+        with stopped_by_trouble(job.tally):
+            coding = self._coding_suites(run)
+            code = await self.workshop.open(items[key] for key in run.plan if key.suite in coding)
+            shift = self._shift(run, job, self.workshop.num_workers)
+            reviewer = self.reviewing.within(shift) if self.reviewing else None
+
+            async def do(one: Prediction) -> None:
+                item = items[one.key]
+                if isinstance(item, CodingTask):
+                    await shift.land(await job.grader.grade_code(one, item, code, reviewer), writer)
+
+            await shift.work_through(self._predictions(run, job.code), do)
+
+    def _shift(self, run: Run, job: _Job, num_workers: int) -> Shift:
+        return Shift(
+            job.tally,
+            self.ledger.account(run.run_id, run.model),
+            num_workers=num_workers,
+            stop_after_failures=self.settings.requests.stop_after_failures,
+        )
 
     def _announce(self, run: Run, job: _Job) -> None:
         each, tally = self._expected_usd(run, job), job.tally
@@ -223,74 +257,42 @@ class _Judge:
 
     def _jobs(self, run: Run, tallies: Sequence[Tally]) -> list[_Job]:
         """What is left to judge, for every judge that has not had to stop."""
-        results = self._results(run)
-        settled = self._settled(run, results)
-        pairs = zip(self.graders, tallies, strict=True)
-        jobs = [_Job(one, results - settled[one.judge, one.version], tally) for one, tally in pairs]
+        coding = self._coding_suites(run)
+        results = results_of(self.journal, run, coding)
+        graders = self._graders(run, coding)
+        settled = settled_of(
+            self.journal, run, results.keys(), self.launch, by_any=not self.this_judge
+        )
+        self._tell_of_others(run, graders, settled)
+        jobs = []
+        for grader, tally in zip(graders, tallies, strict=False):
+            pending = settled.pending(results.keys(), (grader.judge, grader.version))
+            code = {one for one in pending if results[one]}
+            jobs.append(_Job(grader, pending - code, code, tally))
         # A spent budget is that of one run: it does not fail the tally.
         return [job for job in jobs if job.pending and not job.tally.failed]
 
-    def _results(self, run: Run) -> Set[str]:
-        """Ids of the predictions that say something about the model, and are the last to do so."""
-        while True:
-            try:
-                return self._last_results(run)
-            except GoneError:  # compacted meanwhile: they stand in another file now
-                continue
+    def _graders(self, run: Run, coding: Set[str]) -> Sequence[Grader]:
+        """Where there is nothing but code, no judge is named for what it has no part in."""
+        if all(key.suite in coding for key in run.plan):
+            return [Grader(self.launch.origin)]
+        if not all(grader.judges_answers for grader in self.graders):
+            raise RunError("Answers to questions need a judge: name one in judge.model.")
+        return self.graders
 
-    def _last_results(self, run: Run) -> Set[str]:
-        """In one pass, for the model may still be asked: read again, the journal may have grown."""
-        replies = Replies(run.plan, run.samples)
-        moments = array("d", [0.0]) * len(replies)
-        ids: list[str | None] = [None] * len(replies)
-        for brief in self.journal.read(PREDICTION_BRIEFS, run.model, run.run_id):
-            reply, moment = replies.find(brief.key, brief.sample), brief.finished_at.timestamp()
-            if reply is not None and moments[reply] <= moment:
-                moments[reply] = moment
-                ids[reply] = brief.prediction_id if brief.outcome.is_result else None
-        return {one for one in ids if one is not None}
-
-    def _settled(self, run: Run, results: Set[str]) -> Mapping[tuple[str, str], Set[str]]:
-        """What each judge need not judge now; one judge's whole work settles a run for any other.
-
-        Not by parts: what several did in part, the present one does as a whole.
-        """
-        settled: dict[tuple[str, str], set[str]] = defaultdict(set)
-        scored: dict[tuple[str, str], set[str]] = defaultdict(set)
-        resuming = self.launch.mode is Mode.RESUME
-        for verdict in self.journal.read(_VERDICT_BRIEFS, run.model, run.run_id):
-            if not self._stands(verdict):
-                continue
-            by = (verdict.judge, verdict.judge_version)
-            settled[by].add(verdict.prediction_id)
-            if verdict.score is not None or resuming:
-                scored[by].add(verdict.prediction_id)
-        by_any = not self.this_judge and self.launch.mode is not Mode.FRESH
-        whole = [by for by, done in scored.items() if done >= results]
-        if by_any and whole and results:
-            self._tell_of_others(run, whole)
-            return defaultdict(lambda: set(results))
-        return settled
-
-    def _tell_of_others(self, run: Run, whole: Sequence[tuple[str, str]]) -> None:
+    def _tell_of_others(self, run: Run, graders: Sequence[Grader], settled: Settled) -> None:
         """That a run keeps the judge it has, where the settings name another one now."""
-        (present,) = self.graders
-        if (present.judge, present.version) not in whole:
+        if settled.whole and (graders[0].judge, graders[0].version) not in settled.whole:
             log.info(
                 "%s: run %s stays with %s; to have it judged anew, name the judge, the prompt or "
                 "the rules in a launch of `judged`",
                 run.model,
                 run.run_id[:8],
-                whole[-1][0],
+                settled.whole[-1][0],
             )
 
-    def _stands(self, verdict: _VerdictBrief) -> bool:
-        """Whether it need not be given again in this mode."""
-        if self.launch.mode is Mode.RESUME:
-            return True
-        if self.launch.mode is Mode.FRESH and verdict.launch != _origin(self.launch):
-            return False
-        return verdict.score is not None or verdict.outcome is Outcome.UNDECIDED
+    def _coding_suites(self, run: Run) -> Set[str]:
+        return past_version(self.journal, run.benchmark_version).coding_suites
 
     def _items(self, run: Run) -> Mapping[ItemKey, Item]:
         if run.benchmark_version not in self.items:

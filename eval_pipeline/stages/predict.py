@@ -31,6 +31,11 @@ class Launch:
     continue_run: str | None = None
     retry_of: str | None = None
 
+    @property
+    def origin(self) -> str:
+        """A launch that is tried again goes on as the one that it was at first."""
+        return self.retry_of or self.run_id
+
 
 async def predict(
     models: Sequence[Model],
@@ -72,6 +77,10 @@ class _Predict:
     ledger: Ledger
 
     async def run(self, model: Model, tally: Tally) -> None:
+        if self.settings.experiments[self.settings.experiment].web_search and not model.web_search:
+            tally.stop(f"{model.id} is not asked: its gateway lists no web search.", failed=False)
+            log.info(tally.stopped)
+            return
         with stopped_by_trouble(tally):
             asker = Asker.of(model, self.settings, self.gateways)
             opened = await asyncio.to_thread(self._open, asker)
@@ -122,7 +131,8 @@ class _Predict:
             self.settings.plan,
             experiment_name=self.settings.experiment,
             experiment=asker.experiment,
-            system_prompt_hash=fingerprint(asker.system_prompt),
+            system_prompt_hash=fingerprint(asker.prompts.exam),
+            coding_prompt_hash=asker.prompts.coding_hash,
             samples=self.settings.plan.samples,
         )
         return open_run(

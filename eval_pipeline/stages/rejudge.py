@@ -18,7 +18,7 @@ from eval_pipeline.journal import PREDICTIONS, REJUDGED, GoneError, Journal, Str
 from eval_pipeline.money import Ledger, unpriced
 from eval_pipeline.providers.gateways import Gateways
 from eval_pipeline.queries import query
-from eval_pipeline.records import Item, ItemKey, Model, Prediction, Repeat
+from eval_pipeline.records import ExamQuestion, Item, ItemKey, Model, Prediction, Repeat
 from eval_pipeline.runs import RunError
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.grading import RULES, Grader, graders_of
@@ -195,7 +195,10 @@ class _Again:
         async with self.journal.writer(REJUDGED, model, run_id) as writer:
 
             async def do(one: _Repetition) -> None:
-                verdict = await self.grader.grade(one.prediction, items[one.prediction.key], shift)
+                item = items[one.prediction.key]
+                if not isinstance(item, ExamQuestion):
+                    raise TypeError(f"{item.id} is code, of which no judge has an opinion.")
+                verdict = await self.grader.grade(one.prediction, item, shift)
                 shift.heed(verdict.outcome, verdict.trouble)
                 make = partial(Repeat, **dict(verdict), repeat=one.repeat)
                 await writer.post(make, shift.landed)

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from eval_pipeline.coding.sandbox.sandbox import SandboxError
+from eval_pipeline.coding.toolchains.toolchain import ToolchainError
 from eval_pipeline.environment import SettingsError
 from eval_pipeline.journal import Journal, JournalError, JournalWriter, Stream
 from eval_pipeline.money import Account
@@ -103,7 +105,7 @@ def stopped_by_trouble(tally: Tally) -> Iterator[None]:
     """What a user can mend ends the work on this model only, and is told in its tally."""
     try:
         yield
-    except (SettingsError, RunError, JournalError) as error:
+    except (SettingsError, RunError, JournalError, SandboxError, ToolchainError) as error:
         tally.stop(str(error), failed=True)
 
 

@@ -15,8 +15,10 @@ from eval_pipeline.providers.demo.wire import (
     Reply,
     Shape,
     Spoken,
+    Tool,
     forced,
     named_event,
+    searching,
 )
 
 _ERROR_TYPES = {
@@ -96,6 +98,7 @@ class MessagesBody(Shape):
     stream: bool = False
     temperature: float | None = None
     seed: int | None = None
+    tools: tuple[Tool, ...] = ()
     tool_choice: _ToolChoice | None = None
 
     @cached_property
@@ -110,6 +113,7 @@ class MessagesBody(Shape):
             stream=self.stream,
             temperature=self.temperature,
             seed=self.seed,
+            web_search_options=searching(self.tools),
             max_tokens=self.max_tokens,
             tool_choice=forced(choice.name)
             if (choice := self.tool_choice) and choice.name

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from eval_pipeline.records import Item, Prices
+from eval_pipeline.records import ExamQuestion, Item, Prices
 
 REPLY_MARK = "Simulated reply:"
 JUDGE_MARK = "Simulated judge:"
@@ -36,6 +36,7 @@ class Mind:
     system_role: bool = True
     temperature: bool = True
     structured_outputs: bool = False
+    web_search: bool = False
     judges: bool = False
 
     def listed(self) -> dict[str, JsonValue]:
@@ -44,6 +45,7 @@ class Mind:
             "temperature": self.temperature,
             "response_format": self.structured_outputs,
             "structured_outputs": self.structured_outputs,
+            "web_search_options": self.web_search,
         }
         return {
             "id": self.id,
@@ -70,6 +72,7 @@ STRONG = Mind(
     overconfidence=0.0,
     prices=Prices(prompt=3e-6, completion=15e-6),
     context_length=200_000,
+    web_search=True,
 )
 AVERAGE = Mind(
     id="demo/average",
@@ -139,7 +142,7 @@ def confidence(mind: Mind, question: str) -> int:
 
 
 def answer(
-    mind: Mind, item: Item | None, others: Sequence[str] = (), seed: int | None = None
+    mind: Mind, item: ExamQuestion | None, others: Sequence[str] = (), seed: int | None = None
 ) -> str:
     """The mind's reply; `others` are answers to other items, to be wrong with.
 
@@ -164,7 +167,7 @@ def _reply(explanation: str, text: str, percent: int) -> str:
     return f"Explanation: {REPLY_MARK} {explanation}.\nAnswer: {text}\nConfidence: {percent}%"
 
 
-def _written(mind: Mind, item: Item, seed: int | None) -> str:
+def _written(mind: Mind, item: ExamQuestion, seed: int | None) -> str:
     """The reference on one line, now and then in another harmless way of writing it."""
     reference = " ".join(item.answer.split())
     if item.answer_type == "multipleChoice":
@@ -173,7 +176,7 @@ def _written(mind: Mind, item: Item, seed: int | None) -> str:
     return ways[int(_luck("writing", mind, item.question, seed) * len(ways))]
 
 
-def _mistake(mind: Mind, item: Item, others: Sequence[str], seed: int | None) -> str:
+def _mistake(mind: Mind, item: ExamQuestion, others: Sequence[str], seed: int | None) -> str:
     luck = _luck("mistake", mind, item.question, seed)
     if item.answer_type == "multipleChoice":
         return _other_letter(item, luck)
@@ -183,7 +186,7 @@ def _mistake(mind: Mind, item: Item, others: Sequence[str], seed: int | None) ->
     return _other_answer(reference, others, luck)
 
 
-def _other_letter(item: Item, luck: float) -> str:
+def _other_letter(item: ExamQuestion, luck: float) -> str:
     question, right = item.question, normalise(item.answer)[:1].upper()
     found: set[str] = set(_OPTION_LINE.findall(question) or _OPTION_ANYWHERE.findall(question))
     wrong = sorted(found - {right}) or sorted(set(_LETTERS) - {right})
@@ -214,6 +217,8 @@ def normalise(text: str) -> str:
 
 def judge(prompt_text: str) -> dict[str, JsonValue] | None:
     """The verdict on the response in the prompt; None if there is nothing to judge."""
+    if _between(prompt_text, "criterion") is not None:
+        return _review(prompt_text)
     reference, response = _between(prompt_text, "reference"), _between(prompt_text, "response")
     if reference is None or response is None:
         return None
@@ -225,6 +230,17 @@ def judge(prompt_text: str) -> dict[str, JsonValue] | None:
         f"{'the same' if correct else 'not the same'} text after normalisation.",
         "correct": correct,
         "confidence": _stated_confidence(response),
+    }
+
+
+def _review(prompt_text: str) -> dict[str, JsonValue]:
+    """Of code: whether its first file is there, which is all that the simulation can tell."""
+    there = bool((_between(prompt_text, "files") or "").strip())
+    return {
+        "extracted_answer": None,
+        "reasoning": f"{JUDGE_MARK} it does not read code, and finds that there is some: {there}.",
+        "correct": there,
+        "confidence": None,
     }
 
 
@@ -266,7 +282,8 @@ class Questions:
         self._longest_first = sorted(self._exact, key=len, reverse=True)
         self._remember = remember
         self._scanned: OrderedDict[str, Item | None] = OrderedDict()
-        self.answers = tuple(item.answer for item in items if item.answer_type == "exactMatch")
+        exam = (item for item in items if isinstance(item, ExamQuestion))
+        self.answers = tuple(item.answer for item in exam if item.answer_type == "exactMatch")
 
     def find(self, text: str) -> Item | None:
         """The item asked about, also when other text stands before or after the question."""

@@ -14,8 +14,10 @@ from eval_pipeline.providers.demo.wire import (
     Reply,
     Shape,
     Spoken,
+    Tool,
     forced,
     named_event,
+    searching,
 )
 
 
@@ -65,6 +67,7 @@ class ResponsesBody(Shape):
     stream: bool = False
     temperature: float | None = None
     seed: int | None = None
+    tools: tuple[Tool, ...] = ()
     max_output_tokens: int | None = Field(default=None, ge=1)
     text: _Text = _Text()
     tool_choice: _ToolChoice | str | None = None
@@ -81,6 +84,7 @@ class ResponsesBody(Shape):
             stream=self.stream,
             temperature=self.temperature,
             seed=self.seed,
+            web_search_options=searching(self.tools),
             max_tokens=self.max_output_tokens,
             response_format=self.text.format,
             tool_choice=forced(tool.name)

@@ -21,7 +21,8 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from eval_pipeline.providers.demo import minds
+from eval_pipeline.coding.records import CodingTask
+from eval_pipeline.providers.demo import coder, minds
 from eval_pipeline.providers.demo.faults import NO_FAULTS, FaultKind, Faults
 from eval_pipeline.providers.demo.messages import MessagesBody, messages_error_body
 from eval_pipeline.providers.demo.responses import ResponsesBody
@@ -249,12 +250,17 @@ class DemoGateway:
             if self._faults.flickers(body.model, body.content_hash, asked_before):
                 text = minds.contrary(text)
         else:
-            text = minds.answer(mind, item, self._questions.answers, body.seed)
+            text = self._answer(mind, body, item)
         if not self._faults.echo_key:
             return text
         for mark in (minds.REPLY_MARK, minds.JUDGE_MARK):
             text = text.replace(mark, f"{mark} your key is {json.dumps(_key(scope))[1:-1]};", 1)
         return text
+
+    def _answer(self, mind: minds.Mind, body: ChatBody, item: Item | None) -> str:
+        if isinstance(item, CodingTask):
+            return coder.answer(mind, item, body.seed)
+        return minds.answer(mind, item, self._questions.answers, body.seed)
 
     def _authorise(self, scope: Scope) -> None:
         if self._api_key is not None and not hmac.compare_digest(

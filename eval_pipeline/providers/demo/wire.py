@@ -4,7 +4,7 @@ import hashlib
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from json.encoder import encode_basestring_ascii
@@ -109,6 +109,7 @@ class ChatBody(Shape):
     max_completion_tokens: int | None = Field(default=None, ge=1)
     response_format: _Format | None = None
     tool_choice: JsonValue = None
+    web_search_options: JsonValue = None
     seed: int | None = None
 
     @property
@@ -157,7 +158,20 @@ class ChatBody(Shape):
             return "messages.role"
         if not mind.temperature and self.temperature is not None:
             return "temperature"
+        if not mind.web_search and self.web_search_options is not None:
+            return "web_search_options"
         return "messages.content" if self.images and "image" not in mind.modalities else None
+
+
+class Tool(Shape):
+    """A tool that a model may use; here only the one that searches the web makes a difference."""
+
+    type: str = "custom"
+
+
+def searching(tools: Sequence[Tool]) -> JsonValue:
+    """The search of the web among the tools, as chat completions ask for it."""
+    return {} if any(tool.type.startswith("web_search") for tool in tools) else None
 
 
 @dataclass(frozen=True)

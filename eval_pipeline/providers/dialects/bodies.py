@@ -44,6 +44,12 @@ def merged(body: dict[str, JsonValue], extra: Mapping[str, JsonValue]) -> dict[s
     return both
 
 
+def with_tool(body: dict[str, JsonValue], tool: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    """The body with one more tool that the model may use."""
+    tools = body.get("tools")
+    return {**body, "tools": [*(tools if isinstance(tools, list) else ()), dict(tool)]}
+
+
 def _texts(content: JsonValue) -> Iterator[str]:
     if isinstance(content, str):
         yield content

@@ -13,6 +13,8 @@ from eval_pipeline.providers.dialects.errors import Quote, broken_off, no_reply,
 from eval_pipeline.records import Usage
 
 _REASONING = dict.fromkeys(("reasoning_content", "reasoning", "reasoning_details")).keys()
+# What OpenAI's search models, OpenRouter and ZenMux take; a size is named so that it stays.
+_WEB_SEARCH: dict[str, JsonValue] = {"search_context_size": "medium"}
 # Reasons for ending that servers give when they failed half way, so that the text is a part only.
 _FAILED = {"abort", "cancelled", "error", "insufficient_system_resource", "network_error"}
 
@@ -38,6 +40,8 @@ class ChatCompletions:
             body["response_format"] = {"type": "json_schema", "json_schema": request.json_schema}
         if request.tool is not None:
             body |= _tool(request.tool)
+        if request.web_search:
+            body["web_search_options"] = dict(_WEB_SEARCH)
         if request.stream:
             body |= {"stream": True, "stream_options": {"include_usage": True}}
         return merged(body, request.extra) if request.extra else body

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from eval_pipeline.providers.chat import ChatRequest
-from eval_pipeline.providers.dialects.bodies import apart, image_address, merged
+from eval_pipeline.providers.dialects.bodies import apart, image_address, merged, with_tool
 from eval_pipeline.providers.dialects.collected import Collected, dollars, tokens
 from eval_pipeline.providers.dialects.errors import Quote, broken_off, no_reply, reply_error
 from eval_pipeline.records import Usage
@@ -15,6 +15,14 @@ from eval_pipeline.records import Usage
 VERSION = "2023-06-01"
 MAX_TOKENS = 16_384
 """What is asked for where no limit is set: this API takes no request without one."""
+MAX_SEARCHES = 5
+"""How often a model may search the web before it answers."""
+
+_WEB_SEARCH: dict[str, JsonValue] = {
+    "type": "web_search_20250305",
+    "name": "web_search",
+    "max_uses": MAX_SEARCHES,
+}
 
 
 @dataclass(frozen=True)
@@ -46,6 +54,8 @@ class Messages:
             body["temperature"] = request.temperature
         if schema := request.tool or request.json_schema:
             body |= _tool(schema)
+        if request.web_search:
+            body = with_tool(body, _WEB_SEARCH)
         if request.stream:
             body["stream"] = True
         return merged(body, request.extra)

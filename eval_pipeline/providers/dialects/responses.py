@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from eval_pipeline.providers.chat import ChatRequest
-from eval_pipeline.providers.dialects.bodies import apart, image_address, merged
+from eval_pipeline.providers.dialects.bodies import apart, image_address, merged, with_tool
 from eval_pipeline.providers.dialects.collected import Collected, dollars, tokens
 from eval_pipeline.providers.dialects.errors import Quote, broken_off, no_reply, reply_error
 from eval_pipeline.records import Usage
@@ -18,6 +18,7 @@ _CALL = "response.function_call_arguments.delta"
 _REASONING = {"response.reasoning_text.delta", "response.reasoning_summary_text.delta"}
 _ENDED = ("completed", "incomplete", "failed", "cancelled")
 _LAST = {f"response.{status}" for status in (*_ENDED, "done")}
+_WEB_SEARCH: dict[str, JsonValue] = {"type": "web_search"}
 # Any other reason leaves open what the text is a part of.
 _INCOMPLETE = {"max_output_tokens", "max_tokens", "length", "content_filter"}
 
@@ -47,6 +48,8 @@ class Responses:
             body["text"] = {"format": {"type": "json_schema", **request.json_schema}}
         if request.tool is not None:
             body |= _tool(request.tool)
+        if request.web_search:
+            body = with_tool(body, _WEB_SEARCH)
         if request.stream:
             body["stream"] = True
         return merged(body, request.extra)

@@ -10,7 +10,10 @@ select
     lower(split_part(regexp_replace(judge, '^rules\+', ''), '/', 1)) as vendor,
     finished_at
 from judged
-where score is not null and (graded_by is not null or attempts > 0);
+where score is not null
+    and (graded_by is not null or attempts > 0)
+    -- Of code no judge has an opinion.
+    and coalesce(graded_by, '') <> 'steps';
 
 create or replace temp table repeat_units as
 with verdicts as (

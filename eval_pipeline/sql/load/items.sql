@@ -7,12 +7,16 @@ select
     question,
     image,
     answer,
-    answer_type,
+    coalesce(answer_type, 'files'),
     category,
-    rationale,
-    raw_subject,
+    coalesce(rationale, ''),
+    coalesce(raw_subject, ''),
     coalesce(cluster, category),
-    cluster is not null
+    cluster is not null,
+    coalesce(kind, 'exam'),
+    toolchain,
+    grader_version,
+    nullif(gaps, '')
 from read_json($files, format = 'newline_delimited', ignore_errors = true, hive_partitioning = false, filename = true,
     maximum_object_size = $longest, columns = {
         suite: 'varchar',
@@ -24,6 +28,10 @@ from read_json($files, format = 'newline_delimited', ignore_errors = true, hive_
         category: 'varchar',
         rationale: 'varchar',
         raw_subject: 'varchar',
-        cluster: 'varchar'
+        cluster: 'varchar',
+        kind: 'varchar',
+        toolchain: 'varchar',
+        grader_version: 'varchar',
+        gaps: 'varchar'
     })
 where id is not null

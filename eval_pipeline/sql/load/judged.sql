@@ -1,4 +1,4 @@
--- journal: judged -> judged. A verdict on a reply that was replaced no longer stands; a later failure to
+-- journal: judged -> judged, steps. A verdict on a reply that was replaced no longer stands; a later failure to
 -- judge does not undo a score. Verdicts of a judge's older versions stay beside the newer. All attempts cost.
 -- The texts are wide: who wins is found out without them, so that they need not be sorted in memory.
 create temp table verdicts as
@@ -29,12 +29,28 @@ select unnest(json_transform(line, '{
     },
     "latency_s": "double",
     "attempts": "bigint",
+    "code": {
+        "steps": [{
+            "name": "varchar",
+            "status": "varchar",
+            "reason": "varchar",
+            "output": "varchar",
+            "seconds": "double",
+            "tests": [{"name": "varchar", "passed": "boolean", "message": "varchar"}]
+        }],
+        "toolchain": "varchar",
+        "isolation": "varchar",
+        "verdict": "varchar",
+        "backend": "varchar",
+        "grader_version": "varchar",
+        "answer_hash": "varchar"
+    },
     "carried_from": "varchar",
     "finished_at": "timestamp"
 }'))
 from lines;
 
-insert into judged
+create temp table standing as
 with narrow as (
     select
         rowid as verdict, prediction_id, run_id, model, suite, item_id, sample, judge, judge_version,
@@ -44,15 +60,15 @@ with narrow as (
             partition by run_id, model, suite, item_id, sample, judge, judge_version) as cost_of_all_attempts
     from verdicts
     where prediction_id is not null
-),
-standing as (
-    select verdict, cost_of_all_attempts
-    from narrow
-    semi join predictions using (prediction_id, run_id, model)
-    qualify row_number() over (
-        partition by run_id, model, suite, item_id, sample, judge, judge_version
-        order by is_unscored, finished_at desc) = 1
 )
+select verdict, cost_of_all_attempts
+from narrow
+semi join predictions using (prediction_id, run_id, model)
+qualify row_number() over (
+    partition by run_id, model, suite, item_id, sample, judge, judge_version
+    order by is_unscored, finished_at desc) = 1;
+
+insert into judged
 select
     prediction_id,
     run_id,
@@ -79,8 +95,33 @@ select
     graded_by,
     reply_format,
     launch,
-    prompt_hash
+    prompt_hash,
+    list_filter(code.steps, step -> step.status in ('failed', 'error'))[1].name,
+    len(list_filter(list_filter(code.steps, step -> step.name = 'tests')[1].tests, test -> test.passed)),
+    nullif(len(list_filter(code.steps, step -> step.name = 'tests')[1].tests), 0),
+    code.toolchain,
+    code.isolation,
+    code.verdict,
+    code.backend,
+    code.grader_version,
+    code.answer_hash
 from verdicts
 join standing on standing.verdict = verdicts.rowid;
 
+insert into steps
+with numbered as (
+    select
+        prediction_id, run_id, model, suite, item_id, sample, judge, judge_version,
+        unnest(range(1, len(code.steps) + 1)) as position,
+        unnest(code.steps) as step
+    from verdicts
+    join standing on standing.verdict = verdicts.rowid
+    where code is not null
+)
+select
+    prediction_id, run_id, model, suite, item_id, sample, judge, judge_version, position,
+    step.name, step.status, step.reason, step.output, step.seconds, coalesce(step.tests, [])
+from numbered;
+
+drop table standing;
 drop table verdicts

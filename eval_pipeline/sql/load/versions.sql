@@ -6,7 +6,7 @@ with loads as (
         minted_as
     from read_json($files, format = 'newline_delimited', ignore_errors = true, hive_partitioning = false, columns = {
         benchmark_version: 'varchar',
-        suites: 'struct(suite varchar, suite_version varchar, items bigint)[]',
+        suites: 'struct(suite varchar, suite_version varchar, items bigint, kind varchar)[]',
         answer_prompt_hash: 'varchar',
         judge_prompt_hash: 'varchar',
         protocol: 'bigint',
@@ -32,6 +32,7 @@ select
         select coalesce(
             arg_max(benchmark_version, loaded_at) filter (minted_as is not null),
             arg_max(benchmark_version, loaded_at))
-        from loads)
+        from loads),
+    coalesce(any_value(suite.kind), 'exam')
 from loads
 group by benchmark_version, suite.suite

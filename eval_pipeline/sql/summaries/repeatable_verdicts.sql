@@ -20,8 +20,8 @@ scores as (
     from judged
     join graded_runs using (run_id, model, judge, judge_version)
     where score is not null
-        and judge <> 'rules'
-        and coalesce(graded_by, '') <> 'rules'
+        and judge not in ('rules', 'steps')
+        and coalesce(graded_by, '') not in ('rules', 'steps')
         -- Verdicts from before it was kept who gave them.
         and (graded_by is not null or attempts > 0)
     qualify is_published = bool_or(is_published) over (partition by judge, judge_version)

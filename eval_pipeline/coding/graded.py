@@ -1,0 +1,41 @@
+"""What was graded before, by what was graded and how: the same files are not graded twice."""
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+from secrets import token_hex
+
+from pydantic import ValidationError
+
+from eval_pipeline.coding.records import GradedCode
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class GradedFiles:
+    """One grading on disk; it saves work and may be deleted at any time."""
+
+    data: Path
+    key: str
+
+    @property
+    def _path(self) -> Path:
+        return self.data / "graded" / f"{self.key}.json"
+
+    def read(self) -> GradedCode | None:
+        """The grading, if there is one that can be read."""
+        try:
+            return GradedCode.model_validate_json(self._path.read_bytes())
+        except FileNotFoundError:
+            return None
+        except (OSError, ValidationError) as error:
+            log.warning("%s is not used: %s", self._path, error)
+            return None
+
+    def write(self, code: GradedCode) -> None:
+        """Keeps it: whole, or not at all."""
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        beside = self._path.with_name(f"{self._path.stem}.{token_hex(4)}.tmp")
+        beside.write_text(code.model_dump_json(), "utf-8")
+        beside.replace(self._path)

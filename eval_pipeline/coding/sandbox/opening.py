@@ -1,0 +1,108 @@
+"""Opens a sandbox, and only one that has shown on this machine, now, that it holds."""
+
+import asyncio
+import logging
+import os
+import secrets
+import socket
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+
+from eval_pipeline.coding.records import Isolation
+from eval_pipeline.coding.sandbox.bwrap import BwrapSandbox
+from eval_pipeline.coding.sandbox.container import ContainerSandbox
+from eval_pipeline.coding.sandbox.none import NoSandbox
+from eval_pipeline.coding.sandbox.sandbox import Command, Limits, Mount, Sandbox, SandboxError
+
+_PROBE = (Path(__file__).parent / "probe.py").read_text("utf-8")
+_HOLDS = "the sandbox holds"
+_DECOY = "EVALS_DECOY_KEY"
+_LIMITS = Limits(seconds=60, memory_mb=512, processes=32, disk_mb=32)
+_WAYS_OUT = (
+    'Answers are not run without a sandbox. Either use a container engine: isolation = "container" '
+    "under [coding] in the settings, with podman or docker installed; or, if you trust every "
+    "answer with all that this user can reach, pass --unsafe-no-sandbox."
+)
+_NAMESPACES = (
+    " Where Ubuntu's AppArmor forbids user namespaces, either install its profile for bubblewrap "
+    "(apt-get install apparmor-profiles, then link bwrap-userns-restrict into /etc/apparmor.d) or "
+    "allow them: sysctl kernel.apparmor_restrict_unprivileged_userns=0; elsewhere look at "
+    "sysctl user.max_user_namespaces and kernel.unprivileged_userns_clone."
+)
+log = logging.getLogger(__name__)
+
+
+def open_sandbox(
+    isolation: Isolation, *, unsafe: bool = False, image: str | None = None
+) -> Sandbox:
+    """The sandbox of that kind; SandboxError with the ways out if it does not hold here.
+
+    `image` is for containers where this machine's own programs can not run in one.
+    """
+    if isolation == "none" or unsafe:
+        return _unsafe(unsafe=unsafe)
+    try:
+        return _proven(isolation, image)
+    except SandboxError as error:
+        forbidden = isolation == "bwrap" and "could not start a command" in str(error)
+        hint = _NAMESPACES if forbidden else ""
+        raise SandboxError(
+            f"No sandbox ({isolation}): {str(error).rstrip('.')}.{hint} {_WAYS_OUT}"
+        ) from error
+
+
+def _unsafe(*, unsafe: bool) -> Sandbox:
+    if not unsafe:
+        raise SandboxError(f'isolation = "none" is refused by itself. {_WAYS_OUT}')
+    log.warning(
+        "Answers run WITHOUT A SANDBOX: what a model wrote can read, change and send whatever "
+        "this user can. Every verdict says so (isolation: none)."
+    )
+    return NoSandbox()
+
+
+@cache
+def _proven(isolation: Isolation, image: str | None) -> Sandbox:
+    """Tried once per process: walls that stood a minute ago still stand."""
+    sandbox = BwrapSandbox.found() if isolation == "bwrap" else ContainerSandbox.found(image)
+    # In a thread, as whoever opens a sandbox may be in the middle of waiting for something else.
+    with ThreadPoolExecutor(1) as threads:
+        threads.submit(asyncio.run, prove(sandbox, own_programs=image is None)).result()
+    return sandbox
+
+
+async def prove(sandbox: Sandbox, *, own_programs: bool = True) -> None:
+    """Has a decoy looked for from inside; SandboxError if anything of it can be seen."""
+    simple = await sandbox.run(Command(("/bin/true",), limits=_LIMITS))
+    if not simple.succeeded:
+        raise SandboxError(f"a command that does nothing ended as {simple.ending}")
+    secret = secrets.token_hex(16)
+    with tempfile.NamedTemporaryFile("w", suffix=".decoy") as file, socket.socket() as listener:
+        file.write(secret)
+        file.flush()
+        os.fchmod(file.fileno(), 0o644)  # only the walls are to be in the way
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        os.putenv(_DECOY, secret)  # for whatever is started now, and not for us
+        try:
+            await _look(sandbox, file.name, listener.getsockname()[1], own_programs=own_programs)
+        finally:
+            os.unsetenv(_DECOY)
+
+
+async def _look(sandbox: Sandbox, file: str, port: int, *, own_programs: bool) -> None:
+    interpreter, mounts = _interpreter() if own_programs else ("python3", ())
+    words = (interpreter, "-I", "-S", "-c", _PROBE, _DECOY, file, str(port))
+    seen = await sandbox.run(Command(words, mounts=mounts, limits=_LIMITS))
+    if not seen.succeeded or seen.output.strip() != _HOLDS:
+        raise SandboxError(f"it does not hold ({seen.ending}): {seen.output.strip()[-500:]}")
+
+
+def _interpreter() -> tuple[str, tuple[Mount, ...]]:
+    """This very Python, which may be in a folder that nobody inside would see."""
+    program = Path(sys.executable).resolve()
+    home = Path(sys.base_prefix).resolve()
+    return str(program), () if home.is_relative_to("/usr") else (Mount(home, str(home)),)

@@ -1,0 +1,215 @@
+"""Runs one command in whatever confines it: reads what it says, ends it at its limits."""
+
+import asyncio
+import os
+import time
+from asyncio.subprocess import Process
+from collections.abc import Coroutine
+from contextlib import suppress
+from typing import Any, Protocol, TypeVar
+
+from eval_pipeline.coding.sandbox.cleaning import clean
+from eval_pipeline.coding.sandbox.collecting import MOST_BYTES, unpack
+from eval_pipeline.coding.sandbox.launching import READY
+from eval_pipeline.coding.sandbox.sandbox import Command, Ending, Finished, Limits, SandboxError
+from eval_pipeline.coding.sandbox.watching import Usage
+
+MEGABYTE = 2**20
+_LOOK_EVERY_S = 0.05
+LONGEST_START_S = 60.0
+_TROUBLE = 2000
+# How a shell, and everything that imitates it, says that a signal ended a process.
+_SIGNALS = range(129, 193)
+_T = TypeVar("_T")
+
+
+class Confined(Protocol):
+    """One command to be run, behind the walls of one kind of sandbox."""
+
+    async def start(self, *, output: int, control: int) -> Process:
+        """Starts the command with these as its standard output and error."""
+        ...
+
+    def usage(self, enough: int) -> Usage:
+        """What all of it uses now; exact only where it might be more than `enough` bytes."""
+        ...
+
+    async def end(self) -> None:
+        """Ends whatever is alive of it and waits until nothing is; may be called twice."""
+        ...
+
+    async def verdict(self) -> Ending | None:
+        """What ended it, where the walls know better than its exit code does."""
+        ...
+
+
+class Tap:
+    """A pipe that is read as it fills, and no further than to its limit."""
+
+    def __init__(self, limit: int) -> None:
+        self.content = bytearray()
+        self.changed = asyncio.Event()
+        self.full = asyncio.Event()
+        self._limit = limit
+        self._reader, self.writer = os.pipe()
+        os.set_blocking(self._reader, False)
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(self._reader, self._read)
+
+    @property
+    def ended(self) -> bool:
+        """Nothing more is to be read."""
+        return self._reader < 0
+
+    def started(self) -> None:
+        """The other side has its end."""
+        if self.writer >= 0:
+            os.close(self.writer)
+        self.writer = -1
+
+    def close(self) -> None:
+        """Takes what is still in the pipe and lets go of it, whoever else may hold it open."""
+        while self._reader >= 0 and self._read():
+            pass
+        self.started()
+        self._stop()
+
+    def _read(self) -> bool:
+        try:
+            data = os.read(self._reader, 65536)
+        except BlockingIOError:
+            return False
+        self.content += data
+        self.changed.set()
+        if len(self.content) > self._limit:
+            self.full.set()
+        if not data or self.full.is_set():
+            self._stop()
+        return bool(data)
+
+    def _stop(self) -> None:
+        if self._reader >= 0:
+            self._loop.remove_reader(self._reader)
+            os.close(self._reader)
+        self._reader = -1
+
+
+async def supervise(command: Command, confined: Confined) -> Finished:
+    """Runs the command to its end; afterwards, and also when cancelled, nothing of it is left."""
+    output, control = Tap(command.limits.output_kb * 1024), Tap(MOST_BYTES)
+    try:
+        process = await _whole(confined.start(output=output.writer, control=control.writer))
+        _handed_over(command, output, control)
+        await _ready(process, control)
+        started = time.monotonic()
+        ending = await _ending(process, output, confined, command.limits)
+        seconds = time.monotonic() - started
+        if ending == "exited":
+            ending = await confined.verdict() or ending
+    finally:
+        await _whole(confined.end())
+        _handed_over(command, output, control)
+        output.close()
+        control.close()
+    by_itself = ending == "exited"
+    archive = bytes(control.content).partition(READY)[2] if by_itself else b""
+    return Finished(
+        ending=_named(ending, process.returncode, output),
+        exit_code=process.returncode if by_itself else None,
+        output=clean(bytes(output.content), command.limits.output_kb * 1024),
+        seconds=seconds,
+        files=unpack(archive, command.collect),
+    )
+
+
+async def gone(process_fd: int) -> None:
+    """Waits for the end of a process, by its descriptor, whoever's child it is."""
+    loop, ended = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(process_fd, ended.set)
+    try:
+        await ended.wait()
+    finally:
+        loop.remove_reader(process_fd)
+
+
+async def _whole(work: Coroutine[Any, Any, _T]) -> _T:
+    """Does the work to its end even if cancelled: half a start would leave something behind."""
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait((task,))
+        if not task.cancelled():
+            task.exception()  # looked at, or asyncio would complain that nobody did
+        raise
+
+
+def _handed_over(command: Command, *taps: Tap) -> None:
+    for tap in taps:
+        tap.started()
+    if command.channel is not None:
+        command.channel.close()
+
+
+async def _ready(process: Process, control: Tap) -> None:
+    """Waits until the command itself is about to run; everything before that is our business."""
+    exit_ = asyncio.ensure_future(process.wait())
+    try:
+        async with asyncio.timeout(LONGEST_START_S):
+            while READY not in control.content and not exit_.done():
+                control.changed.clear()
+                change = asyncio.ensure_future(control.changed.wait())
+                try:
+                    await asyncio.wait((exit_, change), return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    change.cancel()
+    except TimeoutError:
+        raise SandboxError(f"No command started within {LONGEST_START_S:g} s.") from None
+    finally:
+        exit_.cancel()
+    if exit_.done() and not exit_.cancelled():
+        control.close()
+    if READY not in control.content:
+        said = clean(bytes(control.content), _TROUBLE).strip() or "it did not say why"
+        raise SandboxError(f"The sandbox could not start a command: {said}")
+
+
+async def _ending(process: Process, output: Tap, confined: Confined, limits: Limits) -> Ending:
+    """Waits for the first of all the things that end a command."""
+    exited = asyncio.ensure_future(process.wait())
+    flooded = asyncio.ensure_future(output.full.wait())
+    watched = asyncio.ensure_future(_watch(confined, limits))
+    everything = (exited, flooded, watched)
+    try:
+        await asyncio.wait(everything, timeout=limits.seconds, return_when=asyncio.FIRST_COMPLETED)
+        if exited.done():
+            return "exited"
+        if flooded.done():
+            return "output"
+        return watched.result() if watched.done() else "timeout"
+    finally:
+        for task in everything:
+            task.cancel()
+        with suppress(asyncio.CancelledError):
+            await asyncio.gather(*everything, return_exceptions=True)
+
+
+async def _watch(confined: Confined, limits: Limits) -> Ending:
+    """Looks at all processes together, which no limit of the kernel's does."""
+    memory, disk = limits.memory_mb * MEGABYTE, limits.disk_mb * MEGABYTE
+    while True:
+        await asyncio.sleep(_LOOK_EVERY_S)
+        usage = confined.usage(memory)
+        if usage.tasks >= limits.processes:
+            return "processes"
+        if usage.memory > memory or usage.memory + usage.files > memory + disk:
+            return "memory"
+
+
+def _named(ending: Ending, code: int | None, output: Tap) -> Ending:
+    """How it ended, now that everything it said and did is known."""
+    if ending == "exited" and output.full.is_set():
+        return "output"
+    if ending == "exited" and code is not None and (code < 0 or code in _SIGNALS):
+        return "killed"
+    return ending

@@ -1,0 +1,69 @@
+"""What it means to be a toolchain: how files in a language are checked, step by step."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from eval_pipeline.coding.records import CodingTask, Step, StepName
+from eval_pipeline.coding.sandbox.sandbox import Sandbox
+
+
+class ToolchainError(Exception):
+    """A toolchain could not be prepared or is not: says what to do."""
+
+
+class GraderError(Exception):
+    """The grader itself is at fault, such as a reference answer that does not pass it."""
+
+
+@dataclass(frozen=True)
+class Workbench:
+    """Where one answer is graded."""
+
+    sandbox: Sandbox
+    # The answer's files, already written; steps may add generated ones. Nothing else is in it.
+    folder: Path
+    # The toolchain's prepared environment, which every command may read and none may change.
+    home: Path
+    # The names of the tests that the reference answer passed; None while that is found out.
+    expected_tests: Sequence[str] | None
+
+
+class Toolchain(Protocol):
+    """One language with its tools; a module that has one is all that a new language needs."""
+
+    @property
+    def name(self) -> str:
+        """As tasks and settings call it."""
+        ...
+
+    @property
+    def version(self) -> str:
+        """Equal as long as it checks in the same way: of its lock files and its own code."""
+        ...
+
+    @property
+    def steps(self) -> tuple[StepName, ...]:
+        """The steps it can take, besides `filesystem`, in their order."""
+        ...
+
+    def is_prepared(self, home: Path) -> bool:
+        """Whether `prepare` has ended well there."""
+        ...
+
+    def prepare(self, home: Path) -> None:
+        """Fetches and builds all that the steps need; afterwards no network is needed."""
+        ...
+
+    def refuses(self, path: str) -> str | None:
+        """Why an answer must not bring this file, such as one that configures its own checks."""
+        ...
+
+    def backend(self, task: CodingTask) -> str | None:
+        """What stands in for a server that the code needs, to be said beside the result."""
+        ...
+
+    async def run(self, step: StepName, task: CodingTask, workbench: Workbench) -> Step:
+        """Takes one step; SandboxError or status `error` where the answer can not be blamed."""
+        ...

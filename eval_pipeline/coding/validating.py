@@ -1,0 +1,81 @@
+"""Whether graders are right: every reference answer passes, and every wrong answer fails."""
+
+import asyncio
+import re
+import subprocess
+from collections.abc import AsyncIterator, Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from eval_pipeline.coding.judge import CodeJudge, Graded
+from eval_pipeline.coding.records import CodingTask, Files
+
+REFERENCE = "reference"
+
+
+class TasksError(Exception):
+    """What is to be validated can not be found out; the message says why."""
+
+
+class Validated(NamedTuple):
+    """One answer of a task, what had to become of it, and what did."""
+
+    task: CodingTask
+    answer: str
+    graded: Graded
+
+    @property
+    def must_pass(self) -> bool:
+        return self.answer == REFERENCE
+
+    @property
+    def is_right(self) -> bool:
+        """Whether the grader said what it has to; that nobody could tell is never right."""
+        return self.graded.score == float(self.must_pass)
+
+
+def chosen(tasks: Iterable[CodingTask], pattern: str, among: set[str] | None) -> list[CodingTask]:
+    """The tasks whose id matches; with `among`, of these ids only."""
+    wanted = re.compile(pattern)
+    return [
+        task for task in tasks if wanted.search(task.id) and (among is None or task.id in among)
+    ]
+
+
+async def validate(tasks: Sequence[CodingTask], judge: CodeJudge) -> AsyncIterator[Validated]:
+    """Grades every answer that the tasks bring along, as each of them is done."""
+
+    async def one(task: CodingTask, answer: str, files: Files) -> Validated:
+        return Validated(task, answer, await judge.grade(task, files))
+
+    pending = [
+        asyncio.ensure_future(one(task, answer, files))
+        for task in tasks
+        for answer, files in {REFERENCE: task.answer, **task.wrong}.items()
+    ]
+    try:
+        for finished in asyncio.as_completed(pending):
+            yield await finished
+    finally:
+        for work in pending:
+            work.cancel()
+
+
+def changed_tasks(folder: Path, since: str) -> set[str]:
+    """Ids of the tasks in a folder that differ from a commit, those not committed yet included."""
+    found: set[str] = set()
+    for command in (
+        ["diff", "--name-only", "--relative", "-z", since, "--", "."],
+        ["ls-files", "--others", "--exclude-standard", "-z", "--", "."],
+    ):
+        done = subprocess.run(  # noqa: S603
+            ["git", *command],  # noqa: S607
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            raise TasksError(f"git can not tell what has changed: {done.stderr.strip()}")
+        found |= {"/".join(path.split("/")[:2]) for path in done.stdout.split("\0") if path}
+    return found

@@ -1,0 +1,143 @@
+"""The only module that knows there are two kinds of eval, besides the packages of each."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from pydantic import JsonValue
+
+from eval_pipeline.coding.dataset import load_tasks
+from eval_pipeline.coding.guidelines import Guidelines, GuidelinesError
+from eval_pipeline.coding.messages import output_format, task_messages
+from eval_pipeline.coding.records import CodingTask
+from eval_pipeline.coding.toolchains.registry import TOOLCHAINS
+from eval_pipeline.environment import SettingsError
+from eval_pipeline.exam.dataset import load_questions
+from eval_pipeline.exam.messages import question_messages
+from eval_pipeline.fingerprints import fingerprint
+from eval_pipeline.records import ExamQuestion, Item, Model
+from eval_pipeline.settings import Experiment, Settings, Suite
+
+GUIDELINES = "guidelines.md"
+"""Where a suite of coding tasks has its guidelines, unless its settings say otherwise."""
+
+# By name, so that a field which items get later does not change the version of older ones.
+_HASHED = {
+    "exam": {
+        "id",
+        "question",
+        "image",
+        "answer",
+        "answer_type",
+        "category",
+        "rationale",
+        "raw_subject",
+    },
+    "coding": {"id", "question", "category", "toolchain", "grader_version"},
+}
+
+
+def load_items(suite: Suite, settings: Settings) -> Iterator[Item]:
+    """Every item of a suite, in order; whether all are right, the end tells."""
+    return (
+        load_tasks(suite, settings) if suite.kind == "coding" else load_questions(suite, settings)
+    )
+
+
+def decisive(item: Item) -> dict[str, JsonValue]:
+    """All of an item that decides what a pass on it means."""
+    hashed = _HASHED[item.kind]
+    return item.model_dump(include=hashed if item.cluster is None else {*hashed, "cluster"})
+
+
+def graded_alike(one: Item, other: Item) -> bool:
+    """Whether a verdict on an answer to the one holds for the other too."""
+    match one, other:
+        case ExamQuestion(), ExamQuestion():
+            return (one.question, one.answer) == (other.question, other.answer)
+        case CodingTask(), CodingTask():
+            return one.grader_version == other.grader_version
+    return False
+
+
+def read_prompt(settings: Settings, path: Path) -> str:
+    """A prompt file's text; paths are relative to the settings file."""
+    try:
+        return settings.path(path).read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"The prompt file {path} can not be read: {error}.") from None
+
+
+@dataclass(frozen=True)
+class Prompts:
+    """What models are told besides the item itself."""
+
+    exam: str
+    coding: str = ""
+    # By suite; one without guidelines is not in it.
+    guidelines: Mapping[str, Guidelines] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, settings: Settings, experiment: Experiment) -> "Prompts":
+        """Those of an experiment; what no suite needs is not read."""
+        exam = read_prompt(settings, experiment.system_prompt)
+        suites = [suite for suite in settings.suites if suite.kind == "coding"]
+        if not suites:
+            return cls(exam)
+        found = {suite.name: _guidelines(suite, settings, experiment) for suite in suites}
+        return cls(
+            exam,
+            read_prompt(settings, experiment.coding_prompt),
+            {suite: guidelines for suite, guidelines in found.items() if guidelines},
+        )
+
+    @cached_property
+    def coding_hash(self) -> str:
+        """Of all that is said besides coding tasks."""
+        return fingerprint(
+            self.coding,
+            {name: output_format(name) for name in sorted(TOOLCHAINS)},
+            {
+                suite: [[toolchain, section.text] for toolchain, section in one.parts]
+                for suite, one in self.guidelines.items()
+            },
+        )
+
+    @cached_property
+    def hash(self) -> str:
+        """Of everything; where there is no coding task, of what questions are asked with."""
+        return fingerprint(self.exam, self.coding_hash) if self.coding else fingerprint(self.exam)
+
+    def messages(self, item: Item, model: Model) -> tuple[dict[str, JsonValue], ...]:
+        """The item as chat messages, in the form that the model can take."""
+        match item:
+            case ExamQuestion():
+                return question_messages(item, model, self.exam)
+            case CodingTask():
+                guidelines = self.guidelines.get(item.suite)
+                return task_messages(
+                    item,
+                    model,
+                    system_prompt=self.coding,
+                    output_format=output_format(item.toolchain),
+                    guidelines=guidelines.text(item.toolchain) if guidelines else None,
+                )
+
+
+def _guidelines(suite: Suite, settings: Settings, experiment: Experiment) -> Guidelines | None:
+    """An experiment's own file, or the suite's; a suite that names none need not have any."""
+    if experiment.guidelines is False or suite.path is None:
+        return None
+    usual = settings.path(suite.path) / GUIDELINES
+    match experiment.guidelines, suite.guidelines:
+        case (Path() as chosen, _) | (_, Path() as chosen):
+            path = settings.path(chosen)
+        case _ if usual.exists():
+            path = usual
+        case _:
+            return None
+    try:
+        return Guidelines.read(path)
+    except GuidelinesError as error:
+        raise SettingsError(f"The guidelines of the suite '{suite.name}': {error}") from None

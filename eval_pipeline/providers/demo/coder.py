@@ -1,0 +1,94 @@
+"""The simulated models' replies to coding tasks: the reference, a wrong answer, or a broken one."""
+
+import re
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from eval_pipeline.coding.records import CodingTask
+from eval_pipeline.coding.reply import as_reply
+from eval_pipeline.providers.demo.minds import REPLY_MARK, Mind, draw, is_right
+
+_TYPE_ERRORS = {
+    ".py": '\nSIMULATED_SLIP: int = "text"\n',
+    ".ts": '\nexport const slip: number = "text";\n',
+}
+_LINT_ERRORS = {".py": "\nif True == True:\n    pass\n", ".ts": "\nvar slip = 1;\n"}
+_PACKAGES = {
+    ".py": ("requirements.txt", "simulated-package-that-nobody-made==1.0\n"),
+    ".ts": ("package.json", '{"dependencies": {"simulated-package-that-nobody-made": "1.0.0"}}\n'),
+}
+
+
+def answer(mind: Mind, task: CodingTask, seed: int | None = None) -> str:
+    """The mind's reply; how it fails, if it does, is the same each time."""
+    if is_right(mind, task.question.strip(), seed):
+        return _said(mind, as_reply(task.answer))
+    luck = draw("slip", mind.id, *([] if seed is None else [str(seed)]))
+    # In turn, not by chance: even a few tasks then show all that can go wrong.
+    turn = int(luck * len(_WAYS)) + sum(map(int, re.findall(r"\d+", task.id)))
+    return _said(mind, _WAYS[turn % len(_WAYS)](task))
+
+
+def _said(mind: Mind, text: str) -> str:
+    return (
+        f"{REPLY_MARK} {mind.id} did not write this code. It is the task's reference, or that "
+        f"with a mistake, chosen by a fixed rule.\n\n{text}"
+    )
+
+
+def _subtly_wrong(task: CodingTask) -> str:
+    """One of the answers that look right; where a task brings none, half of the reference."""
+    if not task.wrong:
+        return _cut_off(task)
+    names = sorted(task.wrong)
+    return as_reply(task.wrong[names[int(draw("wrong", task.id) * len(names))]])
+
+
+def _no_files(_: CodingTask) -> str:
+    return "I would solve this with a small class and two functions, and test it well."
+
+
+def _file_with_another_name(task: CodingTask) -> str:
+    path = next(iter(task.answer))
+    files = {key: text for key, text in task.answer.items() if key != path}
+    folder, _, name = path.rpartition("/")
+    renamed = f"{folder}/simulated_{name}" if folder else f"simulated_{name}"
+    return as_reply({**files, renamed: task.answer[path]})
+
+
+def _strange_package(task: CodingTask) -> str:
+    path, text = _PACKAGES[_suffix(task)]
+    return as_reply({**task.answer, path: text})
+
+
+def _cut_off(task: CodingTask) -> str:
+    """Files that end in the middle of something."""
+    halves = {path: f"{text[: len(text) // 2]}\n(" for path, text in task.answer.items()}
+    return as_reply(halves)
+
+
+def _with(endings: Mapping[str, str], task: CodingTask) -> str:
+    """Something more at the end of the first file that is written in the language."""
+    files, suffix = task.answer, _suffix(task)
+    path = next(path for path in files if path.endswith(suffix))
+    return as_reply({**files, path: files[path] + endings[suffix]})
+
+
+def _suffix(task: CodingTask) -> str:
+    found = (suffix for suffix in _PACKAGES if any(path.endswith(suffix) for path in task.answer))
+    return next(found, ".py")
+
+
+_WAYS: tuple[Callable[[CodingTask], str], ...] = (
+    _subtly_wrong,
+    _cut_off,
+    _subtly_wrong,
+    _strange_package,
+    partial(_with, _TYPE_ERRORS),
+    _subtly_wrong,
+    partial(_with, _LINT_ERRORS),
+    _no_files,
+    _subtly_wrong,
+    _file_with_another_name,
+)
+"""How to be wrong: half of the time in a way that looks right."""

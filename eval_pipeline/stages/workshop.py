@@ -1,0 +1,81 @@
+"""Where code is graded: opened when the first of it is to be, as wide as the machine can bear."""
+
+import asyncio
+import logging
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from eval_pipeline.coding.judge import CodeJudge
+from eval_pipeline.coding.records import CodingTask
+from eval_pipeline.coding.sandbox.opening import open_sandbox
+from eval_pipeline.coding.toolchains.registry import home_of, toolchain
+from eval_pipeline.coding.toolchains.toolchain import ToolchainError
+from eval_pipeline.records import Item
+from eval_pipeline.settings import Coding
+
+log = logging.getLogger(__name__)
+MEMORY_EACH_MB = 1024
+"""About what one grading needs at most."""
+SHARE_OF_MEMORY = 0.7
+
+
+@dataclass
+class Workshop:
+    """Opens the sandbox once, and only if there is code to grade."""
+
+    settings: Coding
+    data: Path
+    fresh: bool = False
+    _judge: CodeJudge | None = None
+    _opening: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    @property
+    def num_workers(self) -> int:
+        """How many answers are graded at once."""
+        return num_workers(self.settings)
+
+    async def check(self, items: Iterable[Item]) -> None:
+        """Refuses, in a sentence, what could not be graded: without code there is nothing."""
+        if any(isinstance(item, CodingTask) for item in items):
+            await self.open(items)
+
+    async def open(self, items: Iterable[Item]) -> CodeJudge:
+        """The judge of code; a sandbox or a toolchain that is not there is told in a sentence."""
+        async with self._opening:
+            tasks = (item for item in items if isinstance(item, CodingTask))
+            check_prepared({task.toolchain for task in tasks}, self.data)
+            if self._judge is None:
+                isolation = self.settings.isolation
+                if isolation == "none":
+                    log.warning("NO SANDBOX: code of unknown origin runs with all your rights.")
+                # Whoever has set it to "none" has said so in this launch.
+                sandbox = await asyncio.to_thread(
+                    open_sandbox, isolation, unsafe=isolation == "none"
+                )
+                places = asyncio.Semaphore(self.num_workers)
+                self._judge = CodeJudge(sandbox, self.data, places, fresh=self.fresh)
+            return self._judge
+
+
+def check_prepared(toolchains: Iterable[str], data: Path) -> None:
+    """Refuses what can not be graded, before any of it is begun."""
+    for tools in map(toolchain, sorted(toolchains)):
+        if not tools.is_prepared(home_of(tools, data)):
+            raise ToolchainError(
+                f"The toolchain {tools.name} is not prepared, so nothing was graded: "
+                f"evals toolchain prepare {tools.name}"
+            )
+
+
+def num_workers(settings: Coding) -> int:
+    """What is set, else as many as there are cores, if there is memory for them."""
+    if settings.num_workers is not None:
+        return settings.num_workers
+    memory = settings.memory_mb or int(_memory_mb() * SHARE_OF_MEMORY)
+    return max(1, min(len(os.sched_getaffinity(0)), memory // MEMORY_EACH_MB))
+
+
+def _memory_mb() -> int:
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2**20

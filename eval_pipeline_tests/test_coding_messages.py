@@ -1,0 +1,83 @@
+"""A coding task is put to a model after all that is said about every task, and word for word."""
+
+import pytest
+
+from eval_pipeline.coding.messages import output_format, task_messages
+from eval_pipeline.coding.records import CodingTask, TaskConfig
+from eval_pipeline.coding.reply import read_files
+from eval_pipeline.coding.toolchains.registry import TOOLCHAINS
+from eval_pipeline.providers.demo.minds import Questions
+from eval_pipeline_tests.builders import a_model
+
+QUESTION = "Write solution.py.\n\n# Files\n\n    indented {braces}\n\nNo more."
+TASK = CodingTask(
+    suite="code",
+    id="001-a/001-b",
+    category="a",
+    question=QUESTION,
+    toolchain="python",
+    config=TaskConfig(),
+    answer={"solution.py": "x = 1\n"},
+    grader={"grader/test_x.py": "secret"},
+    grader_version="v1",
+)
+
+
+def asked(*, guidelines: str | None = "Guide.", system_role: bool = True) -> list[tuple[str, str]]:
+    messages = task_messages(
+        TASK,
+        a_model(system_role=system_role),
+        system_prompt="System.",
+        output_format="Format.",
+        guidelines=guidelines,
+    )
+    return [(str(said["role"]), str(said["content"])) for said in messages]
+
+
+def test_the_task_comes_last_after_a_blank_line() -> None:
+    assert asked() == [
+        ("system", "System."),
+        ("user", f"Format.\n\nGuide.\n\nThe task:\n\n{QUESTION}"),
+    ]
+
+
+def test_a_model_without_a_system_role_reads_one_message() -> None:
+    assert asked(system_role=False) == [
+        ("user", f"System.\n\nFormat.\n\nGuide.\n\nThe task:\n\n{QUESTION}"),
+    ]
+
+
+@pytest.mark.parametrize("nothing", [None, "", "\n"])
+def test_without_guidelines_there_is_no_gap(nothing: str | None) -> None:
+    assert asked(guidelines=nothing)[-1] == ("user", f"Format.\n\nThe task:\n\n{QUESTION}")
+
+
+def test_neither_the_answer_nor_the_grader_is_told() -> None:
+    said = str(asked())
+
+    assert "secret" not in said
+    assert "x = 1" not in said
+
+
+@pytest.mark.parametrize("toolchain", sorted(TOOLCHAINS))
+def test_every_toolchain_says_how_to_reply_in_a_form_that_is_read(toolchain: str) -> None:
+    form = output_format(toolchain)
+
+    files = read_files(form)
+
+    assert list(files.values()) == ["the whole content of the file\n"]
+    assert "silences a check" in form
+
+
+def test_the_simulated_gateway_finds_the_task_that_it_is_asked() -> None:
+    messages = task_messages(
+        TASK,
+        a_model(system_role=False),
+        system_prompt="System.",
+        output_format=output_format("python"),
+        guidelines="## A\n\nText.\n\n## B\n\nText.",
+    )
+
+    found = Questions([TASK]).find(str(messages[-1]["content"]))
+
+    assert found == TASK

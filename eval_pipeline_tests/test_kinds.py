@@ -1,0 +1,131 @@
+"""Where questions and coding tasks part ways: what is said to models, and what decides a pass."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eval_pipeline.benchmark import load_benchmark
+from eval_pipeline.coding.records import CodingTask
+from eval_pipeline.environment import SettingsError
+from eval_pipeline.fingerprints import fingerprint
+from eval_pipeline.kinds import Prompts, graded_alike
+from eval_pipeline.runs import new_run
+from eval_pipeline.settings import Settings
+from eval_pipeline_tests.builders import a_model, a_question, a_task, settings_in, write_task
+
+CODING = {"name": "coding", "kind": "coding", "path": "tasks"}
+SAMPLE = {"name": "sample", "path": "questions.jsonl"}
+
+
+def settings_with_tasks(folder: Path, **changes: Any) -> Settings:
+    write_task(folder / "tasks", "001-numbers/007-number", 7)
+    (folder / "tasks" / "guidelines.md").write_text("# python\n\n## Style\n\nBe brief.\n")
+    return settings_in(folder, **{"suites": [SAMPLE, CODING], **changes})
+
+
+def prompts_of(settings: Settings, experiment: str = "default") -> Prompts:
+    return Prompts.of(settings, settings.experiments[experiment])
+
+
+def the_task(settings: Settings) -> CodingTask:
+    items = load_benchmark(settings).items
+    return next(item for item in items.values() if isinstance(item, CodingTask))
+
+
+def test_without_coding_tasks_the_prompts_hash_is_that_of_the_exam_prompt(tmp_path: Path) -> None:
+    prompts = prompts_of(settings_in(tmp_path))
+
+    assert prompts.hash == fingerprint(prompts.exam)
+
+
+@pytest.mark.parametrize(
+    ("experiment", "told"),
+    [
+        ("default", True),
+        ("no_guidelines", False),
+        ("web_search", True),
+        ("web_search_no_guidelines", False),
+    ],
+)
+def test_an_experiment_says_whether_models_read_the_guidelines(
+    tmp_path: Path, experiment: str, told: bool
+) -> None:
+    settings = settings_with_tasks(tmp_path)
+
+    messages = prompts_of(settings, experiment).messages(the_task(settings), a_model())
+
+    assert ("Be brief." in str(messages)) == told
+    assert settings.experiments[experiment].web_search == experiment.startswith("web_search")
+
+
+def test_an_experiment_may_bring_guidelines_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "mine.md").write_text("# all\n\n## Mine\n\nBe bold.\n")
+    settings = settings_with_tasks(tmp_path, experiments={"mine": {"guidelines": "mine.md"}})
+
+    messages = prompts_of(settings, "mine").messages(the_task(settings), a_model())
+
+    assert "Be bold." in str(messages)
+    assert "Be brief." not in str(messages)
+
+
+def test_guidelines_that_are_named_and_not_there_are_missed_before_anybody_is_asked(
+    tmp_path: Path,
+) -> None:
+    settings = settings_with_tasks(tmp_path, experiments={"mine": {"guidelines": "gone.md"}})
+
+    with pytest.raises(SettingsError, match=r"suite 'coding': gone\.md"):
+        prompts_of(settings, "mine")
+
+
+def test_other_guidelines_of_the_default_experiment_make_another_benchmark_version(
+    tmp_path: Path,
+) -> None:
+    settings = settings_with_tasks(tmp_path)
+    before = load_benchmark(settings).version
+    (tmp_path / "tasks" / "guidelines.md").write_text("# python\n\n## Style\n\nBe long.\n")
+
+    after = load_benchmark(settings).version
+
+    assert after.benchmark_version != before.benchmark_version
+    assert after.suites == before.suites
+    assert [suite.kind for suite in after.suites] == ["exam", "coding"]
+
+
+def test_a_runs_parameters_tell_of_coding_prompts_only_if_it_asks_for_code(tmp_path: Path) -> None:
+    settings = settings_with_tasks(tmp_path)
+    benchmark, prompts = load_benchmark(settings), prompts_of(settings)
+
+    def parameters(test_filter: str, experiment: str = "default") -> set[str]:
+        run = new_run(
+            "r1",
+            a_model(),
+            benchmark,
+            settings.plan.model_copy(update={"test_filter": test_filter}),
+            experiment_name=experiment,
+            experiment=settings.experiments[experiment],
+            system_prompt_hash=fingerprint(prompts.exam),
+            coding_prompt_hash=prompts.coding_hash,
+        )
+        return set(run.parameters)
+
+    usual = {"temperature", "max_tokens", "stream", "extra", "system_prompt_hash", "gateway"}
+    assert parameters("^sample") == usual
+    assert parameters("") == usual | {"coding_prompt_hash"}
+    assert parameters("^sample", "web_search") == usual | {"web_search"}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "alike"),
+    [
+        (a_question(), a_question(rationale="because"), True),
+        (a_question(), a_question(answer="43"), False),
+        (a_task(), a_task(question="In other words."), True),
+        (a_task(), a_task(grader_version="g2"), False),
+        (a_task(), a_question(), False),
+    ],
+)
+def test_a_verdict_holds_as_long_as_what_decides_it_is_the_same(
+    one: Any, other: Any, alike: bool
+) -> None:
+    assert graded_alike(one, other) == alike

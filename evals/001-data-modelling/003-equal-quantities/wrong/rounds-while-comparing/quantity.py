@@ -1,0 +1,54 @@
+"""Masses and lengths that are compared by what they measure, not by how they are written."""
+
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import total_ordering
+from typing import Final
+
+_UNITS: Final = {
+    "mg": ("mass", Decimal("0.001")),
+    "g": ("mass", Decimal(1)),
+    "kg": ("mass", Decimal(1000)),
+    "t": ("mass", Decimal(1_000_000)),
+    "mm": ("length", Decimal("0.001")),
+    "cm": ("length", Decimal("0.01")),
+    "m": ("length", Decimal(1)),
+    "km": ("length", Decimal(1000)),
+}
+
+
+@total_ordering
+@dataclass(frozen=True, eq=False)
+class Quantity:
+    """An amount of a unit; equal to every other way to write the same mass or length."""
+
+    amount: Decimal
+    unit: str
+
+    def __post_init__(self) -> None:
+        if self.unit not in _UNITS:
+            raise ValueError(f"unknown unit {self.unit!r}, known are {', '.join(_UNITS)}")
+        if not self.amount.is_finite():
+            raise ValueError(f"an amount must be finite, not {self.amount}")
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Quantity):
+            return NotImplemented
+        return self._measure() == other._measure()
+
+    def __lt__(self, other: object) -> bool:
+        if not isinstance(other, Quantity):
+            return NotImplemented
+        (dimension, size), (other_dimension, other_size) = self._measure(), other._measure()
+        return size < other_size if dimension == other_dimension else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._measure())
+
+    def __str__(self) -> str:
+        return f"{self.amount!s} {self.unit}"
+
+    def _measure(self) -> tuple[str, Decimal]:
+        """The dimension, and the size in its first unit."""
+        dimension, size = _UNITS[self.unit]
+        return dimension, self.amount * size

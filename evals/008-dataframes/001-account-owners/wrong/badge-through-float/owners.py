@@ -1,0 +1,17 @@
+"""Joins invoices with whoever owns their account."""
+
+import pandas as pd
+
+
+def attach_owners(invoices: pd.DataFrame, assignments: pd.DataFrame) -> pd.DataFrame:
+    """The invoices with the owner and badge of the latest assignment of their account."""
+    latest = (
+        assignments.dropna(subset=["account"])
+        .sort_values("since", kind="stable")
+        .drop_duplicates("account", keep="last")
+        .set_index("account")
+    )
+    result = invoices.copy()
+    result["owner"] = result["account"].map(latest["owner"])
+    result["badge"] = result["account"].map(latest["badge"]).astype("Int64")
+    return result

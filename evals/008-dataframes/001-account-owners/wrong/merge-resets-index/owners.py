@@ -1,0 +1,14 @@
+"""Joins invoices with whoever owns their account."""
+
+import pandas as pd
+
+
+def attach_owners(invoices: pd.DataFrame, assignments: pd.DataFrame) -> pd.DataFrame:
+    """The invoices with the owner and badge of the latest assignment of their account."""
+    latest = (
+        assignments.dropna(subset=["account"])
+        .sort_values("since", kind="stable")
+        .drop_duplicates("account", keep="last")[["account", "owner", "badge"]]
+        .astype({"badge": "Int64"})
+    )
+    return invoices.merge(latest, on="account", how="left")

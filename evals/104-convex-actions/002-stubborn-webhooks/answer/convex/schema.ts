@@ -1,0 +1,13 @@
+import { defineSchema, defineTable } from "convex/server";
+import { v } from "convex/values";
+
+export const status = v.union(v.literal("pending"), v.literal("sent"), v.literal("failed"));
+
+export default defineSchema({
+  deliveries: defineTable({
+    url: v.string(),
+    payload: v.string(),
+    status,
+    attempts: v.number(),
+  }),
+});

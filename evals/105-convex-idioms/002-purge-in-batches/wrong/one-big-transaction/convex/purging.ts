@@ -1,0 +1,50 @@
+import { v } from "convex/values";
+import { internal } from "./_generated/api";
+import { internalMutation, mutation, query } from "./_generated/server";
+
+export const start = mutation({
+  args: { tenant: v.string() },
+  returns: v.null(),
+  handler: async (ctx, { tenant }) => {
+    const purge = await ctx.db
+      .query("purges")
+      .withIndex("by_tenant", (q) => q.eq("tenant", tenant))
+      .unique();
+    if (purge && !purge.done) return null;
+    if (purge) await ctx.db.patch(purge._id, { removed: 0, done: false });
+    else await ctx.db.insert("purges", { tenant, removed: 0, done: false });
+    await ctx.scheduler.runAfter(0, internal.purging.step, { tenant });
+    return null;
+  },
+});
+
+export const step = internalMutation({
+  args: { tenant: v.string() },
+  returns: v.number(),
+  handler: async (ctx, { tenant }) => {
+    const purge = await ctx.db
+      .query("purges")
+      .withIndex("by_tenant", (q) => q.eq("tenant", tenant))
+      .unique();
+    if (!purge || purge.done) return 0;
+    const events = await ctx.db
+      .query("events")
+      .withIndex("by_tenant", (q) => q.eq("tenant", tenant))
+      .collect();
+    for (const event of events) await ctx.db.delete(event._id);
+    await ctx.db.patch(purge._id, { removed: purge.removed + events.length, done: true });
+    return events.length;
+  },
+});
+
+export const progress = query({
+  args: { tenant: v.string() },
+  returns: v.union(v.null(), v.object({ removed: v.number(), done: v.boolean() })),
+  handler: async (ctx, { tenant }) => {
+    const purge = await ctx.db
+      .query("purges")
+      .withIndex("by_tenant", (q) => q.eq("tenant", tenant))
+      .unique();
+    return purge ? { removed: purge.removed, done: purge.done } : null;
+  },
+});
