@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 MODULE := eval_pipeline.definitions
 
-.PHONY: setup toolchains sandbox demo dev test check bench docs lock clean
+.PHONY: setup toolchains sandbox demo dev test validate check bench docs lock clean
 
 setup: $(READY)
 
@@ -46,8 +46,16 @@ check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
+# Of the coding tasks, those that have changed; where nobody can tell, one of each category.
+BASE := $(shell git rev-parse --quiet --verify HEAD~1 2>/dev/null)
+
 test: check toolchains
 	$(BIN)/pytest -n 2 --dist loadfile
+	$(BIN)/evals validate-answers $(if $(BASE),--changed $(BASE),--filter /001-)
+
+# Every answer of every coding task: minutes, so not part of the tests.
+validate: toolchains
+	$(BIN)/evals validate-answers
 
 # For example: make bench BENCH_ARGS="asking crash --repetitions 5"; docs/benchmarks.md explains it.
 bench: $(READY)

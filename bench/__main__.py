@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench import asking, crash, fairness, memory, rebuild, sandbox, startup, statistics
+from bench import asking, coding, crash, fairness, memory, rebuild, sandbox, startup, statistics
 from bench.measuring import BenchError
 from bench.options import Options, working_folder
 from bench.tables import Table, as_json, print_table
@@ -24,6 +24,7 @@ SECTIONS: Mapping[str, Callable[[Options], Iterable[Table]]] = {
     "rebuild": rebuild.section,
     "statistics": statistics.section,
     "sandbox": sandbox.section,
+    "coding": coding.section,
 }
 
 

@@ -14,8 +14,9 @@ from eval_pipeline.fingerprints import RunningFingerprint, fingerprint
 from eval_pipeline.items import Items
 from eval_pipeline.journal import ITEMS, VERSIONS, Journal, JournalError, explained
 from eval_pipeline.kinds import Prompts, decisive, load_items, read_prompt
+from eval_pipeline.options import Suite
 from eval_pipeline.records import PROTOCOL, BenchmarkVersion, Item, ItemKey, SuiteVersion, now
-from eval_pipeline.settings import Settings, Suite
+from eval_pipeline.settings import Settings
 
 
 class BenchmarkError(Exception):

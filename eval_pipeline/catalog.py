@@ -12,6 +12,7 @@ from typing import NamedTuple
 import httpx
 
 from eval_pipeline.gateway import Gateway
+from eval_pipeline.options import Selection
 from eval_pipeline.providers.model_lists import (
     CatalogError,
     ModelList,
@@ -21,7 +22,7 @@ from eval_pipeline.providers.model_lists import (
     static_models,
 )
 from eval_pipeline.records import Model
-from eval_pipeline.settings import Selection, Settings
+from eval_pipeline.settings import Settings
 
 ClientFor = Callable[[Gateway], AbstractAsyncContextManager[httpx.AsyncClient]]
 """Opens a client whose base address and key are already those of the gateway."""

@@ -8,9 +8,10 @@ import typer
 from pydantic import ValidationError
 from rich.console import Console
 
+from eval_pipeline import cli_coding
 from eval_pipeline.benchmark import BenchmarkError, load_benchmark, mint
-from eval_pipeline.coding import commands
 from eval_pipeline.coding.sandbox.sandbox import SandboxError
+from eval_pipeline.coding.scaffold import ScaffoldError
 from eval_pipeline.coding.toolchains.toolchain import ToolchainError
 from eval_pipeline.coding.validating import TasksError
 from eval_pipeline.environment import SettingsError
@@ -35,10 +36,10 @@ from eval_pipeline.warehouse import Warehouse, WarehouseError
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 benchmark = typer.Typer(no_args_is_help=True, help="What is measured, version by version.")
 app.add_typer(benchmark, name="benchmark")
-app.add_typer(commands.toolchains, name="toolchain")
-app.command("new")(commands.new)
-app.command("validate-answers")(commands.validate_answers)
-app.command("ablate")(commands.ablate)
+app.add_typer(cli_coding.toolchains, name="toolchain")
+app.command("new")(cli_coding.new)
+app.command("validate-answers")(cli_coding.validate_answers)
+app.command("ablate")(cli_coding.ablate)
 console = Console()
 MINT = "evals benchmark mint"
 UNDERSTOOD = (
@@ -50,6 +51,7 @@ UNDERSTOOD = (
     RunError,
     WarehouseError,
     SandboxError,
+    ScaffoldError,
     TasksError,
     ToolchainError,
 )
@@ -72,17 +74,15 @@ def main() -> None:
 def run(
     *,
     fresh: Annotated[bool, typer.Option(help="Ask everything anew, in new runs.")] = False,
-    unsafe_no_sandbox: Annotated[bool, commands.NO_SANDBOX] = False,
+    unsafe_no_sandbox: Annotated[bool, cli_coding.NO_SANDBOX] = False,
 ) -> None:
     """Evaluate every selected model: ask what is missing or failed, judge, compute."""
     # Loading Dagster takes seconds that the other commands do without.
     from eval_pipeline.defs.launch import evaluate  # noqa: PLC0415
 
-    commands.show_log()
+    cli_coding.show_log()
     try:
-        settings = Settings.from_env()
-        if unsafe_no_sandbox:
-            settings = settings.overridden({"coding": {"isolation": "none"}})
+        settings = cli_coding.read_settings(unsafe_no_sandbox=unsafe_no_sandbox)
         failures = evaluate(settings, Mode.FRESH if fresh else Mode.FIX)
     except KeyboardInterrupt:
         typer.echo("Interrupted. What was answered is kept: the same command goes on.", err=True)

@@ -16,8 +16,9 @@ from eval_pipeline.environment import SettingsError
 from eval_pipeline.exam.dataset import load_questions
 from eval_pipeline.exam.messages import question_messages
 from eval_pipeline.fingerprints import fingerprint
+from eval_pipeline.options import Experiment, Suite
 from eval_pipeline.records import ExamQuestion, Item, Model
-from eval_pipeline.settings import Experiment, Settings, Suite
+from eval_pipeline.settings import Settings
 
 GUIDELINES = "guidelines.md"
 """Where a suite of coding tasks has its guidelines, unless its settings say otherwise."""

@@ -11,6 +11,8 @@ EXPLAINED, GONE = 3, 4
 NEEDED = ("PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "PYTHONPATH", "SYSTEMROOT", "TEMP")
 # How package managers are told where their packages are, and how to get there.
 _TO_FETCH = ("PIP_", "NPM_CONFIG_", "BUN_CONFIG_", "SSL_CERT_", "NODE_EXTRA_CA_CERTS", "XDG_")
+# How container engines are found by their commands.
+_TO_CONTAIN = ("DOCKER_", "CONTAINER", "XDG_", "DBUS_")
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY")
 
 
@@ -26,6 +28,12 @@ def to_fetch_with() -> dict[str, str]:
         for name, value in os.environ.items()
         if name.upper().startswith(_TO_FETCH) or name.upper() in _PROXIES
     }
+    return without_keys() | asked
+
+
+def to_contain_with() -> dict[str, str]:
+    """The same, and what container engines need; no proxies, which podman would hand on."""
+    asked = {name: value for name, value in os.environ.items() if name.startswith(_TO_CONTAIN)}
     return without_keys() | asked
 
 

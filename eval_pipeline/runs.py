@@ -18,8 +18,8 @@ from eval_pipeline.history import (
 )
 from eval_pipeline.items import Brief, briefs
 from eval_pipeline.journal import RUNS, Journal
+from eval_pipeline.options import Experiment
 from eval_pipeline.records import Item, ItemKey, Model, PlanFilter, Run, Scope, now
-from eval_pipeline.settings import Experiment
 
 
 class Mode(StrEnum):
@@ -51,11 +51,17 @@ def choose(
     items: Mapping[ItemKey, Item], model: Model, chosen: PlanFilter
 ) -> tuple[tuple[ItemKey, ...], Scope]:
     """The plan for a model: its items in the data set's order, and how much of it they are."""
-    wanted: Iterator[Brief] = (brief for brief in briefs(items) if _matches(brief, chosen))
-    if chosen.max_samples is not None:
-        wanted = _first_of_each_suite(wanted, chosen.max_samples)
+    wanted = planned(items, chosen)
     plan = tuple(brief.key for brief in wanted if model.sees_images or not brief.has_image)
     return plan, _scope(plan, items)
+
+
+def planned(items: Mapping[ItemKey, Item], chosen: PlanFilter) -> Iterator[Brief]:
+    """The items that pass the filter, whichever model is to be asked."""
+    wanted: Iterator[Brief] = (brief for brief in briefs(items) if _matches(brief, chosen))
+    if chosen.max_samples is None:
+        return wanted
+    return _first_of_each_suite(wanted, chosen.max_samples)
 
 
 def _scope(plan: tuple[ItemKey, ...], items: Mapping[ItemKey, Item]) -> Scope:

@@ -1,5 +1,7 @@
 """What every test gets: an environment without keys; and a stand for those that ask models."""
 
+import gc
+import logging
 import os
 import socket
 from collections.abc import Iterator
@@ -19,6 +21,12 @@ from eval_pipeline_tests.stand import Stand
 UNWANTED = {*VARIABLES, *filter(None, KEY_VARIABLES.values()), "HF_TOKEN"}
 
 
+def pytest_collection_finish() -> None:
+    """What is loaded by now stays to the end: no collection of garbage need look at it again."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(autouse=True)
 def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A developer's keys and filters must not decide what a test does."""
@@ -26,6 +34,16 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         monkeypatch.delenv(name, raising=False)
     assert not UNWANTED & set(os.environ)
     yield
+
+
+@pytest.fixture(autouse=True)
+def _same_log() -> Iterator[None]:
+    """Commands show the log on their own terminal, which is gone when their test has ended."""
+    log = logging.getLogger("eval_pipeline")
+    handlers, level = log.handlers[:], log.level
+    yield
+    log.handlers[:] = handlers
+    log.setLevel(level)
 
 
 @pytest.fixture(autouse=True)

@@ -1,22 +1,36 @@
 """A copy of the project's root in a temporary folder, for tests that run its commands."""
 
+import logging
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from io import StringIO
 from pathlib import Path
+
+import pytest
+
+from eval_pipeline import cli
 
 ROOT = Path(__file__).parent.parent
 BIN = Path(sys.executable).parent
 
 
+# The toolchains of coding tasks would have to be fetched into every such folder.
+CODING = re.compile(r'\[\[suites\]\]\nname = "coding"\n.*?\n\n', re.DOTALL)
+
+
 def a_project(folder: Path) -> Path:
-    """What a user has in the project root, without the code, which is installed."""
-    for name in ("eval_pipeline.toml", "dagster.yaml", "workspace.yaml", "pyproject.toml"):
+    """What a user has in the project root, without coding tasks and without the code itself."""
+    for name in ("dagster.yaml", "workspace.yaml", "pyproject.toml"):
         shutil.copy(ROOT / name, folder / name)
+    settings, found = CODING.subn("", (ROOT / "eval_pipeline.toml").read_text("utf-8"))
+    assert found == 1
+    (folder / "eval_pipeline.toml").write_text(settings, "utf-8")
     shutil.copytree(ROOT / "data" / "sample", folder / "data" / "sample")
     return folder
 
@@ -39,6 +53,40 @@ def run(
         timeout=120,
         check=False,
     )
+
+
+def call(
+    project: Path, command: str, variables: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """The same for `evals` in this process: a new one takes seconds to load Dagster."""
+    out, err, ended_with = StringIO(), StringIO(), 0
+    with (
+        _own_log(),
+        redirect_stdout(out),
+        redirect_stderr(err),
+        pytest.MonkeyPatch.context() as own,
+    ):
+        own.chdir(project)
+        own.setattr(sys, "argv", command.split())
+        for name, value in (variables or {}).items():
+            own.setenv(name, value)
+        try:
+            cli.main()
+        except SystemExit as ended:
+            ended_with = int(ended.code or 0)
+    return subprocess.CompletedProcess(command, ended_with, out.getvalue(), err.getvalue())
+
+
+@contextmanager
+def _own_log() -> Iterator[None]:
+    """Commands tell the log to write to their terminal; that ends with them."""
+    log = logging.getLogger("eval_pipeline")
+    handlers, level = log.handlers[:], log.level
+    try:
+        yield
+    finally:
+        log.handlers[:] = handlers
+        log.setLevel(level)
 
 
 @contextmanager

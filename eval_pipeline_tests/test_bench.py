@@ -423,7 +423,7 @@ def test_every_section_runs_at_a_tenth_of_its_size(tmp_path: Path) -> None:
 
     tables = {table["title"]: table["rows"] for table in json.loads(kept.read_text())}
     (crash,) = (rows for title, rows in tables.items() if title.startswith("Killed"))
-    assert len(tables) == 10
+    assert len(tables) == 11
     assert all(tables.values())
     assert [(row["lost"], row["repeated"], row["equal result"]) for row in crash] == [(0, 0, "yes")]
     assert list(work.iterdir()) == []

@@ -16,9 +16,10 @@ import pytest
 
 from eval_pipeline.catalog import Catalog, Limits, fetch, select
 from eval_pipeline.gateway import Gateway, Override, StaticModel
+from eval_pipeline.options import Selection
 from eval_pipeline.providers.model_lists import CatalogError, static_models
 from eval_pipeline.records import Model
-from eval_pipeline.settings import Selection, Settings
+from eval_pipeline.settings import Settings
 
 KEY = "sk-very/secret+key"
 

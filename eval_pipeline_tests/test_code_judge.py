@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from eval_pipeline.coding.judge import CodeJudge, Graded, Reviewed, ReviewError
+from eval_pipeline.coding.judge import LONGEST_REVIEWED, CodeJudge, Graded, Reviewed, ReviewError
 from eval_pipeline.coding.records import CodingTask, Files, Step, StepName, TaskConfig, TestResult
 from eval_pipeline.coding.reply import as_reply
 from eval_pipeline.coding.sandbox.opening import open_sandbox
@@ -41,6 +41,7 @@ class Shell:
         pass
 
     def refuses(self, path: str) -> str | None:
+        assert path.strip("./"), "a toolchain is asked about paths that can be written"
         return "it configures its own checks" if path == "shell.rc" else None
 
     def backend(self, task: CodingTask) -> str | None:
@@ -149,6 +150,8 @@ def test_only_the_steps_that_a_task_names_are_taken(tmp_path: Path) -> None:
         ({"answer.txt": RIGHT, "shell.rc": ""}, "configures its own checks"),
         ({"answer.txt": RIGHT, "../outside": ""}, "outside"),
         ({"answer.txt": RIGHT, "/etc/passwd": ""}, "/etc/passwd"),
+        ({"answer.txt": RIGHT, "": ""}, "is empty"),
+        ({"answer.txt": RIGHT, ".": ""}, "has a part that is '.'"),
     ],
 )
 def test_files_that_are_no_answer_fail_before_anything_is_run(
@@ -223,6 +226,21 @@ def test_a_reference_that_does_not_pass_blames_nobody(tmp_path: Path) -> None:
     assert shell.taken.count("install") == 1
 
 
+def test_a_reference_that_fails_by_itself_is_tried_again_for_the_next_answer(
+    tmp_path: Path,
+) -> None:
+    shell = Shell(broken=Counter(lint=2))
+
+    async def two() -> list[Graded]:
+        judge = a_judge(tmp_path, shell)
+        return [await judge.grade(a_shell_task(), {"answer.txt": RIGHT + more}) for more in "ab"]
+
+    results = run(two())
+
+    assert [result.score for result in results] == [None, 1.0]
+    assert "lint: no room in the sandbox" in results[0].reason
+
+
 def test_the_same_files_are_graded_once_however_often_they_come(tmp_path: Path) -> None:
     shell = Shell()
     first = graded(tmp_path, shell, "install deploy\n")
@@ -247,6 +265,15 @@ def test_another_grader_grades_the_same_files_anew(tmp_path: Path, changes: dict
     assert len(shell.taken) > before
 
 
+def test_another_version_of_the_toolchain_grades_the_same_files_anew(tmp_path: Path) -> None:
+    graded(tmp_path, Shell(), "install deploy\n")
+    newer = Shell(version="2")
+
+    graded(tmp_path, newer, "install deploy\n")
+
+    assert newer.taken == [*ALL_STEPS, "install", "deploy", "typecheck", "lint", "tests"]
+
+
 def test_whoever_wants_everything_graded_anew_gets_that(tmp_path: Path) -> None:
     shell = Shell()
     graded(tmp_path, shell, "install\n")
@@ -254,7 +281,7 @@ def test_whoever_wants_everything_graded_anew_gets_that(tmp_path: Path) -> None:
 
     graded(tmp_path, shell, "install\n", fresh=True)
 
-    assert len(shell.taken) == before + 2
+    assert shell.taken[before:] == [*ALL_STEPS, "install", "deploy"]
 
 
 def test_a_kept_grading_that_is_broken_is_not_believed(tmp_path: Path) -> None:
@@ -289,8 +316,8 @@ class Critic:
         return Reviewed(tuple(results), Usage(cost_usd=0.5))
 
 
-def reviewed(data: Path, critic: Critic, answer: str = RIGHT) -> Graded:
-    task = a_shell_task(config=TaskConfig(review=("names are clear",)))
+def reviewed(data: Path, critic: Critic, answer: str = RIGHT, **changes: str) -> Graded:
+    task = a_shell_task(config=TaskConfig(review=("names are clear",)), **changes)
     return run(a_judge(data, Shell()).grade(task, {"answer.txt": answer}, critic))
 
 
@@ -320,3 +347,22 @@ def test_an_ai_grader_that_can_not_be_asked_leaves_the_answer_unscored(tmp_path:
 
     assert result.score is None
     assert "it is down" in result.reason
+    assert [(test.name, test.passed) for test in result.code.tests] == [("is there", True)]
+
+
+def test_an_answer_too_long_for_any_ai_grader_does_not_get_away(tmp_path: Path) -> None:
+    critic = Critic("it is too long for me")
+
+    result = reviewed(tmp_path, critic, RIGHT + "\n" * LONGEST_REVIEWED)
+
+    assert (result.score, result.reason) == (0.0, "tests: The files are too long to be reviewed.")
+    assert critic.asked == 0
+
+
+def test_an_ai_grader_is_asked_again_if_the_task_says_something_else(tmp_path: Path) -> None:
+    critic = Critic(True)
+    reviewed(tmp_path, critic)
+
+    reviewed(tmp_path, critic, question="Write another function.")
+
+    assert critic.asked == 2

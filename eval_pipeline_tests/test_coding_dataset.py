@@ -8,7 +8,8 @@ import pytest
 from eval_pipeline.coding.dataset import DatasetError, grader_version, load_tasks
 from eval_pipeline.coding.records import CodingTask, TaskConfig, TaskLimits
 from eval_pipeline.coding.toolchains.registry import TOOLCHAINS
-from eval_pipeline.settings import Settings, Suite
+from eval_pipeline.options import Suite
+from eval_pipeline.settings import Settings
 from eval_pipeline_tests.builders import settings_in
 
 TASK = "001-parsing/001-dates"
@@ -174,12 +175,15 @@ def test_expected_files_may_be_fewer_than_those_of_the_answer(tmp_path: Path) ->
         ({"eval.toml": "stepz = []"}, "eval.toml: stepz is not known; known are expected_files"),
         ({"eval.toml": "limits.lint.hours = 1"}, "limits.lint.hours is not known; known are"),
         ({"eval.toml": 'steps = ["compile"]'}, "eval.toml: steps.0: input should be 'filesystem'"),
-        ({"eval.toml": 'steps = ["deploy"]'}, "the toolchain python has no step deploy"),
+        ({"eval.toml": 'steps = ["deploy", "tests"]'}, "the toolchain python has no step deploy"),
+        ({"eval.toml": "steps = []"}, "eval.toml: steps: without tests nothing would run grader/"),
+        ({"eval.toml": 'steps = ["lint"]'}, "steps: without tests nothing would run grader/"),
         ({"eval.toml": "limits = {deploy = {}}"}, "the toolchain python has no step deploy"),
         ({"eval.toml": "limits = {lint = {seconds = -1}}"}, "limits.lint.seconds: input should be"),
         ({"eval.toml": 'toolchain = "cobol"'}, "toolchain: There is no toolchain 'cobol'"),
         ({"eval.toml": "toolchain = 3"}, "eval.toml: toolchain: input should be a valid string"),
         ({"eval.toml": 'verdict = "hope"'}, "eval.toml: verdict: input should be 'oracle'"),
+        ({"eval.toml": 'verdict = "oracle"'}, "eval.toml: verdict: an oracle needs an interface"),
         ({"eval.toml": 'expected_files = ["a.py"]'}, "expected_files: answer has no file a.py"),
         ({"eval.toml": 'interface = {dates2 = ["x"]}'}, "interface: answer has no module dates2"),
         ({"eval.toml": 'interface = {"a.b" = ["x"]}'}, "interface: answer has no module a.b"),

@@ -5,7 +5,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from eval_pipeline_tests.project import a_project, run
+from eval_pipeline_tests.project import a_project, call, run
 
 MATERIALIZE = "dagster asset materialize --select"
 
@@ -59,8 +59,8 @@ def test_evals_run_and_leaderboard_print_three_simulated_models(tmp_path: Path) 
 def test_a_filtered_run_is_told_apart_from_the_leaderboard(tmp_path: Path) -> None:
     project = a_project(tmp_path)
 
-    run(project, "evals run", {"MODELS": "demo/weak", "MAX_SAMPLES": "2"})
-    shown = run(project, "evals leaderboard")
+    call(project, "evals run", {"MODELS": "demo/weak", "MAX_SAMPLES": "2"})
+    shown = call(project, "evals leaderboard")
 
     assert "No run of the published benchmark version is complete yet" in shown.stdout
     assert "Not on it: demo/weak" in shown.stdout
@@ -82,7 +82,7 @@ def test_what_a_user_does_wrong_is_a_sentence_and_no_stack_trace(
 ) -> None:
     project = a_project(tmp_path)
 
-    done = run(project, "evals run", variables)
+    done = call(project, "evals run", variables)
 
     assert done.returncode in (1, 2)
     assert sentence in done.stderr
@@ -92,10 +92,10 @@ def test_what_a_user_does_wrong_is_a_sentence_and_no_stack_trace(
 def test_a_second_run_asks_nobody_unless_it_is_to_be_fresh(tmp_path: Path) -> None:
     project = a_project(tmp_path)
     one = {"MODELS": "demo/weak", "MAX_SAMPLES": "3"}
-    run(project, "evals run", one)
+    call(project, "evals run", one)
 
-    again = run(project, "evals run", one)
-    fresh = run(project, "evals run --fresh", one)
+    again = call(project, "evals run", one)
+    fresh = call(project, "evals run --fresh", one)
 
     assert "3 of 3 items, 0 to ask" in again.stderr
     assert "0 of 3 items, 3 to ask" in fresh.stderr
@@ -108,7 +108,7 @@ def test_what_failed_is_told_with_an_example_and_an_exit_code(tmp_path: Path) ->
     wrong = '[overrides."demo/weak"]\ntemperature = true\n'
     (project / "eval_pipeline.toml").write_text(f"{settings}\n{wrong}")
 
-    done = run(project, "evals run", {"MAX_SAMPLES": "2"})
+    done = call(project, "evals run", {"MAX_SAMPLES": "2"})
 
     assert done.returncode == 1
     assert "demo/weak: 2 of 2 asked (2 bad_request), 0.0000 USD; for example" in done.stderr
@@ -135,7 +135,7 @@ def test_a_missing_question_file_is_a_sentence(tmp_path: Path) -> None:
     project = a_project(tmp_path)
     (project / "data" / "sample" / "questions.jsonl").unlink()
 
-    done = run(project, "evals run")
+    done = call(project, "evals run")
 
     assert done.returncode == 1
     assert "data/sample/questions.jsonl" in done.stderr
@@ -145,14 +145,14 @@ def test_a_missing_question_file_is_a_sentence(tmp_path: Path) -> None:
 
 def test_rebuild_makes_the_file_anew(tmp_path: Path) -> None:
     project = a_project(tmp_path)
-    run(project, "evals run", {"MODELS": "demo/weak"})
+    call(project, "evals run", {"MODELS": "demo/weak", "MAX_SAMPLES": "3"})
     before = counts(project, "judged")
     (project / "data" / "evals.duckdb").unlink()
 
-    done = run(project, "evals rebuild")
+    done = call(project, "evals rebuild")
 
     assert done.returncode == 0, done.stderr
-    assert counts(project, "judged") == before == 140
+    assert counts(project, "judged") == before == 3
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_wrong_faults_for_the_demo_server_are_a_sentence(
     if content is not None:
         (project / "faults.json").write_text(content)
 
-    done = run(project, "evals demo-server --faults faults.json")
+    done = call(project, "evals demo-server --faults faults.json")
 
     assert done.returncode == 2
     assert sentence in done.stderr

@@ -131,18 +131,20 @@ def test_an_answer_that_never_ends_is_ended() -> None:
     assert [test.message for test in step.tests] == ["did not run"]
 
 
-def test_answers_can_not_reach_the_channel() -> None:
-    listing = (
+def test_answers_can_not_reach_who_reports_on_them() -> None:
+    # Its descriptors, its memory, and the debugger that it would open at this signal.
+    trying = (
         "const fs = process.getBuiltinModule('fs');\n"
-        "const sockets = (pid) => fs.readdirSync(`/proc/${pid}/fd`).flatMap((fd) => {\n"
-        "  try { return [fs.readlinkSync(`/proc/${pid}/fd/${fd}`)]; } catch { return []; }\n"
-        "}).filter((link) => link.startsWith('socket:'));\n"
-        "const theirs = sockets(process.ppid);\n"
-        "const shared = sockets('self').filter((socket) => theirs.includes(socket));\n"
-        "console.log(`channel ${process.env.EVALS_CHANNEL}`, theirs.length > 0, shared.length);"
+        "const tried = (act) => { try { return act() } catch (error) { return error.code } };\n"
+        "const fds = tried(() => fs.readdirSync(`/proc/${process.ppid}/fd`).length);\n"
+        "const memory = tried(() => fs.openSync(`/proc/${process.ppid}/mem`, 'r+'));\n"
+        "process.kill(process.ppid, 'SIGUSR1');\n"
+        "await new Promise((resolve) => setTimeout(resolve, 500));\n"
+        "const listening = fs.readFileSync('/proc/net/tcp', 'utf8').includes('0100007F:240D');\n"
+        "console.log(`channel ${process.env.EVALS_CHANNEL}`, fds, memory, listening);"
     )
 
-    step = graded(f"{listing}\n{NOTES}")
+    step = graded(f"{trying}\n{NOTES}")
 
     assert step.status == "passed"
-    assert "channel undefined true 0" in step.output
+    assert "channel undefined EACCES EACCES false" in step.output

@@ -5,9 +5,11 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
+import dagster as dg
 import duckdb
 import pytest
 
@@ -18,7 +20,8 @@ from eval_pipeline.providers.demo.minds import question_hash
 from eval_pipeline.providers.demo.server import DemoGateway
 from eval_pipeline.settings import Settings
 from eval_pipeline_tests.builders import settings_in
-from eval_pipeline_tests.project import ROOT, environment, run
+from eval_pipeline_tests.project import ROOT, call, environment
+from eval_pipeline_tests.test_pipeline import Graph
 
 MODEL = "demo/average"
 SAMPLE = ROOT / "data" / "sample" / "questions.jsonl"
@@ -49,7 +52,7 @@ def stop_after(
     while len(list(journal.read(stream))) < lines:
         assert process.poll() is None, "it ended before it could be stopped"
         assert time.monotonic() < end, "it journalled too little"
-        time.sleep(0.02)
+        time.sleep(0.05)
     process.send_signal(how)
     return process.communicate(timeout=60)[1]
 
@@ -62,8 +65,21 @@ def results(settings: Settings) -> list[tuple[object, ...]]:
         ).fetchall()
 
 
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    """A project in which the same run was never stopped."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    sample = load_benchmark(settings_in(folder, suites=[{"name": "sample", "path": SAMPLE}]))
+    with DemoGateway(tuple(sample.items.values())) as gateway:
+        settings = a_project_with(gateway, folder / "project")
+        assert call(settings.root, "evals run").returncode == 0
+    return settings
+
+
 @pytest.mark.parametrize("stream", [PREDICTIONS, JUDGED], ids=["predicting", "judging"])
-def test_a_killed_run_goes_on_where_it_was(tmp_path: Path, stream: Stream[Any]) -> None:
+def test_a_killed_run_goes_on_where_it_was(
+    tmp_path: Path, stream: Stream[Any], undisturbed: Settings
+) -> None:
     sample = load_benchmark(settings_in(tmp_path, suites=[{"name": "sample", "path": SAMPLE}]))
     questions = {key.item_id: item.question for key, item in sample.items.items()}
     with DemoGateway(tuple(sample.items.values()), faults=Faults(latency_s=0.05)) as gateway:
@@ -75,15 +91,13 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path: Path, stream: Stream[Any]) 
         gateway.misbehave(Faults())
         asked_of_judge = gateway.requests["demo/judge"]
 
-        done = run(settings.root, "evals run")
+        done = call(settings.root, "evals run")
 
         assert done.returncode == 0, done.stderr
         times = [gateway.seen[MODEL, question_hash(questions[item])] for item in answered]
         assert set(times) == {1}
         assert gateway.requests["demo/judge"] - asked_of_judge == len(questions) - judged
         assert sorted(one.item_id for one in journal.read(PREDICTIONS)) == sorted(questions)
-        undisturbed = a_project_with(gateway, tmp_path / "undisturbed")
-        run(undisturbed.root, "evals run")
         assert results(settings) == results(undisturbed)
 
 
@@ -187,7 +201,8 @@ def test_an_interrupted_run_ends_in_order_and_shows_what_it_has(
     sample = load_benchmark(settings_in(tmp_path, suites=[{"name": "sample", "path": SAMPLE}]))
     with DemoGateway(tuple(sample.items.values()), faults=Faults(latency_s=0.2)) as gateway:
         settings = a_project_with(gateway, tmp_path / "interrupted")
-        run(settings.root, "dagster asset materialize --select model_catalog")
+        with chdir(settings.root), dg.DagsterInstance.from_config(".") as instance:
+            assert Graph(settings, instance).run("model_catalog").success
         command = f"dagster asset materialize --select predictions --partition {MODEL}".split()
 
         said = stop_after(20, PREDICTIONS, settings, how, *command)

@@ -80,3 +80,11 @@ def test_a_task_without_wrong_answers_can_be_got_wrong_all_the_same() -> None:
 
     assert "subtly wrong" not in kinds
     assert {"reference", "broken", "unreadable"} <= kinds
+
+
+def test_code_in_a_language_it_does_not_know_is_answered_too() -> None:
+    tasks = [a_task(f"001-words/{n:03}-task", answer={"main.rs": "fn main() {}"}) for n in range(9)]
+
+    kinds = {kind_of(WEAK, task.model_copy(update={"wrong": {}})) for task in tasks}
+
+    assert {"broken", "unreadable"} <= kinds

@@ -22,7 +22,7 @@ from eval_pipeline_tests.boards import (
     taken,
     verdicts,
 )
-from eval_pipeline_tests.project import ROOT, a_project, run
+from eval_pipeline_tests.project import ROOT, a_project, call
 from eval_pipeline_tests.sampled import rows_of
 from eval_pipeline_tests.test_metrics import published
 
@@ -34,7 +34,7 @@ LINKS = re.findall(r"\]\(([^)#:]+)\)", README)
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     project = a_project(tmp_path_factory.mktemp("project"))
-    done = run(project, "evals run", {"MODELS": "demo/strong,demo/average"})
+    done = call(project, "evals run", {"MODELS": "demo/strong,demo/average"})
     assert done.returncode == 0, done.stderr
     return project / "data" / "evals.duckdb"
 

@@ -12,8 +12,9 @@ from PIL import Image
 
 from eval_pipeline.exam.dataset import DatasetError, load_questions
 from eval_pipeline.gateway import Gateway
+from eval_pipeline.options import Judge, Suite
 from eval_pipeline.records import ExamQuestion
-from eval_pipeline.settings import Judge, Settings, Suite
+from eval_pipeline.settings import Settings
 
 
 def a_row(**changes: object) -> dict[str, object]:

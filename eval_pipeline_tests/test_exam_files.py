@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from eval_pipeline.exam.dataset import DatasetError, load_questions
 from eval_pipeline.exam.files import BadRow, Row, Source, read_rows
+from eval_pipeline.options import Suite
 from eval_pipeline.records import ExamQuestion
-from eval_pipeline.settings import Suite
 from eval_pipeline_tests.test_exam_dataset import a_row, some_settings
 
 HEADER = "id,question,answer,answer_type,category\n"

@@ -17,8 +17,8 @@ from pydantic import SecretStr
 
 from eval_pipeline.exam.dataset import DatasetError, load_questions
 from eval_pipeline.exam.hub import download
+from eval_pipeline.options import Hub, Suite
 from eval_pipeline.records import ExamQuestion
-from eval_pipeline.settings import Hub, Suite
 from eval_pipeline_tests.test_exam_dataset import some_settings
 from eval_pipeline_tests.test_exam_files import a_shard
 

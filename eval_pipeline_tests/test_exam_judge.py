@@ -19,6 +19,7 @@ from eval_pipeline.exam.judge import (
     judge_request,
     own_failing,
 )
+from eval_pipeline.options import Judge
 from eval_pipeline.outcomes import Outcome
 from eval_pipeline.providers.chat import (
     Asked,
@@ -31,7 +32,6 @@ from eval_pipeline.providers.demo.server import DemoGateway
 from eval_pipeline.providers.limits import RetryPolicy
 from eval_pipeline.providers.pace import Halted
 from eval_pipeline.records import ExamQuestion, Model, ReplyFormat
-from eval_pipeline.settings import Judge
 from eval_pipeline_tests.builders import a_model, a_prediction, a_question, ask
 from eval_pipeline_tests.test_exam_verdict import a_verdict, lines
 from eval_pipeline_tests.wire import provider_at

@@ -97,7 +97,7 @@ def a_journal_of_two_files(folder: Path) -> Journal:
     records=st.lists(PREDICTED, min_size=1, max_size=5),
     verdicts=st.lists(GRADED, min_size=1, max_size=5),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_every_record_comes_back_as_it_was_and_in_its_place(
     records: list[Prediction], verdicts: list[Judgement]
 ) -> None:

@@ -1,23 +1,33 @@
 """The stage `judged` over coding tasks: beside questions, alone, and where none can be graded."""
 
+import json
 import logging
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from eval_pipeline.benchmark import keep, load_benchmark
-from eval_pipeline.journal import Journal
+from eval_pipeline.coding.judge import ReviewError
+from eval_pipeline.coding.records import TaskConfig
+from eval_pipeline.exam.judge import ReplyFormats
+from eval_pipeline.journal import ITEMS, Journal
 from eval_pipeline.outcomes import Outcome
+from eval_pipeline.providers.chat import Asked, ChatReply, ChatRequest
 from eval_pipeline.providers.demo.server import DemoGateway
-from eval_pipeline.records import Prices
+from eval_pipeline.providers.pace import Halted
+from eval_pipeline.records import Prices, Usage
 from eval_pipeline.running import run_async
 from eval_pipeline.runs import Mode
+from eval_pipeline.stages.asking import Asking
 from eval_pipeline.stages.judge import judge
 from eval_pipeline.stages.predict import Launch
+from eval_pipeline.stages.reviewing import Reviewing
+from eval_pipeline.stages.workers import Shift
 from eval_pipeline.warehouse import Warehouse
-from eval_pipeline_tests.builders import a_model, settings_in, write_task
+from eval_pipeline_tests.builders import a_model, a_task, settings_in, write_task
 from eval_pipeline_tests.coding_stand import lend_toolchains
 from eval_pipeline_tests.stand import JUDGE, STRONG, WEAK, Stand, outcomes
 
@@ -229,6 +239,36 @@ def test_a_reviewer_is_asked_about_code_that_has_passed(tmp_path: Path, tasks: P
 
         assert stand.gateway.requests["demo/judge"] == 1
         assert reviewed == (3, 1.0, True)
+
+
+def test_items_that_are_gone_stop_the_tally_and_nothing_else(alone: Stand) -> None:
+    alone.predict(STRONG)
+    alone.judge("demo/strong")
+    for path in alone.journal.files(ITEMS, "coding"):
+        path.unlink()
+
+    (tally,) = alone.judge("demo/strong", launch=Launch("again", Mode.FRESH))
+
+    assert tally.failed
+    assert "but not its items" in (tally.stopped or "")
+
+
+def test_what_a_stopped_review_has_cost_is_not_lost() -> None:
+    async def ask_once(request: ChatRequest, shift: object) -> Asked:
+        if "It is short." not in str(request.messages):
+            raise Halted
+        verdict = {"extracted_answer": None, "reasoning": "", "correct": True, "confidence": None}
+        return Asked(ChatReply(json.dumps(verdict), 0.1), None, 1, Usage(cost_usd=0.25))
+
+    asking, shift = cast("Asking", SimpleNamespace(ask=ask_once)), cast("Shift", None)
+    formats = ReplyFormats(("json_schema",))
+    reviewing = Reviewing(JUDGE, asking, "{task} {criterion} {files}", None, formats)
+
+    with pytest.raises(ReviewError, match="was stopped") as stopped:
+        task = a_task(config=TaskConfig(review=("It is short.", "It is fast.")))
+        run_async(reviewing.within(shift).review(task, task.answer))
+
+    assert stopped.value.usage.cost_usd == 0.25
 
 
 def _no_bwrap(*_: object, **__: object) -> None:

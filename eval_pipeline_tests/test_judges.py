@@ -216,7 +216,7 @@ def test_the_asset_judges_by_all_judges_and_shows_who_graded(stand: Stand) -> No
     run_async(refresh(stand.settings, stand.journal))
     stand.predict(STRONG)
 
-    with dg.instance_for_test(temp_dir=str(stand.settings.root)) as instance:
+    with dg.DagsterInstance.ephemeral() as instance:
         graph = Graph(stand.settings, instance)
         done = graph.run("judged")
 

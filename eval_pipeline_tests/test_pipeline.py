@@ -52,7 +52,14 @@ class Graph:
 
 
 @pytest.fixture
-def instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
+def instance() -> Iterator[dg.DagsterInstance]:
+    """In memory; it is the commands that test what Dagster keeps in files."""
+    with dg.DagsterInstance.ephemeral() as instance:
+        yield instance
+
+
+@pytest.fixture
+def instance_in_files(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
     with dg.instance_for_test(temp_dir=str(tmp_path)) as instance:
         yield instance
 
@@ -244,7 +251,10 @@ def test_deleting_the_file_loses_nothing_and_asks_nobody(
 
 @pytest.mark.parametrize("faults", [Faults(echo_key=True), Faults(echo_key=True, server_error=0.5)])
 def test_a_key_that_the_server_repeats_is_written_nowhere(
-    tmp_path: Path, instance: dg.DagsterInstance, faults: Faults, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    instance_in_files: dg.DagsterInstance,
+    faults: Faults,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     items = [a_question(name) for name in ("q1", "q2", "q3")]
     monkeypatch.setenv("DEMO_KEY", SECRET)
@@ -254,7 +264,7 @@ def test_a_key_that_the_server_repeats_is_written_nowhere(
         with_key = Settings.from_env(
             {"EVALS_SETTINGS": str(settings.root / "eval_pipeline.toml"), "DEMO_KEY": SECRET}
         )
-        graph = Graph(with_key, instance)
+        graph = Graph(with_key, instance_in_files)
         graph.run("model_catalog")
         graph.run(*STAGES, partition="demo/strong")
         gateway.misbehave(Faults(echo_key=True, status={"demo/strong": 401}))

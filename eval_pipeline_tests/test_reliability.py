@@ -596,7 +596,7 @@ def launches(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Materialized
     folder = tmp_path_factory.mktemp("project")
     items = [a_question(name) for name in ("q1", "q2", "q3")]
     found: dict[str, Materialized] = {}
-    with DemoGateway(items) as gateway, dg.instance_for_test(temp_dir=str(folder)) as instance:
+    with DemoGateway(items) as gateway, dg.DagsterInstance.ephemeral() as instance:
         demo = [{"name": "demo", "kind": "demo", "base_url": gateway.base_url}]
         settings = settings_in(folder, gateways=demo, reliability={"labels": "labels.csv"})
         graph = Graph(settings, instance)

@@ -78,15 +78,19 @@ def test_an_engine_is_told_to_take_everything_away(tmp_path: Path) -> None:
     assert (finished.ending, finished.output) == ("exited", "hello\n")
 
 
-def test_keys_of_ours_are_not_among_the_words(
+def test_keys_of_ours_are_neither_among_the_words_nor_in_the_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SOME_API_KEY", "very-secret")
-    engine = an_engine(tmp_path, STARTS)
+    monkeypatch.setenv("HTTPS_PROXY", "http://me:very-secret@example.org")
+    monkeypatch.setenv("DOCKER_HOST", "unix:///engine")
+    engine = an_engine(tmp_path, STARTS + 'env > "$here/environment"')
 
     run(engine, Command(("true",)))
 
-    assert "very-secret" not in json.dumps(told(tmp_path))
+    environment = (tmp_path / "environment").read_text()
+    assert "very-secret" not in json.dumps(told(tmp_path)) + environment
+    assert "DOCKER_HOST=unix:///engine" in environment
 
 
 def test_files_go_in_as_a_stream_and_come_out_as_one(tmp_path: Path) -> None:

@@ -46,6 +46,14 @@ EXHAUSTING: dict[str, tuple[str, tuple[str, ...], Ending]] = {
         (),
         "processes",
     ),
+    "memory of the kernel": (
+        "import os, socket, time\n"
+        "for _ in range(3): os.fork()\n"
+        "kept = [socket.socketpair() for _ in range(100)]\n"
+        "time.sleep(60)",
+        (),
+        "memory",
+    ),
     "the disk at /work": (FILLING, ("/work/x",), "exited"),
     "the disk at /tmp": (FILLING, ("/tmp/x",), "exited"),
     "shared memory": (FILLING, ("/dev/shm/x",), "exited"),
@@ -71,6 +79,39 @@ def test_files_without_content_count_as_memory() -> None:
     finished = run(python(script, limits=replace(SMALL, memory_mb=16, disk_mb=4)))
 
     assert finished.ending == "memory"
+
+
+def test_what_waits_in_a_socket_can_not_be_made_much() -> None:
+    script = """
+import socket
+one, other = socket.socketpair()
+before = one.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)
+for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
+    one.setsockopt(socket.SOL_SOCKET, option, 2**24)
+one.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+print(one.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) == before)
+print(one.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE))
+"""
+
+    finished = run(python(script))
+
+    assert finished.output == "True\n1\n"
+
+
+def test_a_crowd_that_wants_to_run_yields_to_others_even_in_sessions_of_its_own() -> None:
+    script = """
+import os
+for _ in range(12):
+    if os.fork() == 0:
+        os.setsid()
+        while True: pass
+while not os.getpriority(os.PRIO_PROCESS, 0): pass
+print(os.getpriority(os.PRIO_PROCESS, 0))
+"""
+
+    finished = run(python(script))
+
+    assert finished.output == "19\n"
 
 
 STAYING = {

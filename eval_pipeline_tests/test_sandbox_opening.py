@@ -39,16 +39,26 @@ def a_program(folder: Path, name: str, script: str) -> Path:
     return folder / name
 
 
-@pytest.mark.parametrize("isolation", ["bwrap", "container"])
+@pytest.mark.parametrize(("isolation", "other"), [("bwrap", "container"), ("container", "bwrap")])
 def test_without_its_program_a_sandbox_is_refused_with_both_ways_out(
-    tmp_path: Path, isolation: str
+    tmp_path: Path, isolation: str, other: str
 ) -> None:
     said = opened(tmp_path, isolation)
 
     assert said.startswith(f"No sandbox ({isolation})")
-    assert 'isolation = "container"' in said
+    assert f'isolation = "{other}"' in said
     assert "--unsafe-no-sandbox" in said
     assert ("apt-get install bubblewrap" in said) == (isolation == "bwrap")
+
+
+def test_an_engine_that_can_not_run_tests_is_refused_before_anything_is_graded(
+    tmp_path: Path,
+) -> None:
+    a_program(tmp_path, "docker", "exit 0")
+
+    said = opened(tmp_path, "container")
+
+    assert said.startswith("No sandbox (container): Only podman can hand a channel to a command")
 
 
 def test_where_namespaces_are_forbidden_it_is_said_who_may_allow_them(tmp_path: Path) -> None:

@@ -14,11 +14,19 @@ from eval_pipeline_tests.sandboxes import python, run
 ALLOW, FAIL = 0x7FFF0000, 0x00050000
 AUDIT = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 NUMBERS = {
-    "x86_64": {"read": 0, "clone": 56, "ioctl": 16, "mmap": 9, "socket": 41, "socketpair": 53}
+    "x86_64": {
+        "setsockopt": 54,
+        "read": 0,
+        "clone": 56,
+        "ioctl": 16,
+        "mmap": 9,
+        "socket": 41,
+        "socketpair": 53,
+    }
     | {"personality": 135, "mount": 165, "ptrace": 101, "execve": 59, "futex": 202},
     "aarch64": {"read": 63, "clone": 220, "ioctl": 29, "mmap": 222, "socket": 198}
     | {"socketpair": 199, "personality": 92, "mount": 40, "ptrace": 117, "execve": 221}
-    | {"futex": 98},
+    | {"futex": 98, "setsockopt": 208},
 }
 
 
@@ -70,6 +78,9 @@ def answer(machine: str, number: int, arguments: Sequence[int], audit: int | Non
         *(("socket", (family, 1), None) for family in (1, 2, 10, 16)),
         *(("socket", (family, 1), errno.EAFNOSUPPORT) for family in (0, 3, 17, 31, 38, 40, 44)),
         ("socket", (16, 3, 12), errno.EAFNOSUPPORT),
+        *(("setsockopt", (3, 1, option), 0) for option in (7, 8, 32, 33)),
+        ("setsockopt", (3, 1, 9), None),
+        ("setsockopt", (3, 6, 7), None),
         ("socketpair", (1, 1), None),
         ("socketpair", (2, 1), errno.EAFNOSUPPORT),
     ],

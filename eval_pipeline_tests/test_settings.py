@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from eval_pipeline.environment import VARIABLES, SettingsError
-from eval_pipeline.settings import SETTINGS_FILE, Experiment, Settings
+from eval_pipeline.options import Experiment
+from eval_pipeline.settings import SETTINGS_FILE, Settings
 from eval_pipeline_tests.builders import settings_in
 
 PROJECT = Path(__file__).parent.parent
@@ -35,7 +36,7 @@ def test_the_committed_settings_are_the_offline_demo(tmp_path: Path) -> None:
     assert settings.judge.model == "demo/judge"
     assert settings.budget.usd_per_run is not None
     assert settings.keys == {}
-    assert all(suite.path and (PROJECT / suite.path).is_file() for suite in settings.suites)
+    assert all(suite.path and (PROJECT / suite.path).exists() for suite in settings.suites)
 
 
 def test_the_environment_comes_before_dotenv_and_dotenv_before_the_file(tmp_path: Path) -> None:

@@ -1,9 +1,11 @@
 """Convex answers before their tests: what is taken, installed, deployed, checked and linted."""
 
+import json
 from pathlib import Path
 
 import pytest
 
+from eval_pipeline.coding.records import Files, StepName
 from eval_pipeline.coding.toolchains.convex import layout
 from eval_pipeline.coding.toolchains.convex.chain import GENERATED, Convex
 from eval_pipeline.coding.toolchains.toolchain import ToolchainError
@@ -232,3 +234,24 @@ def test_lint_problems_fail_and_can_not_be_silenced(line: str, reason: str) -> N
 
     assert step.status == "failed"
     assert reason in step.reason
+
+
+NESTED = f"export const x = {'!' * 200_000}1;\n"
+MISSING = json.dumps({"dependencies": {f"missing-{number}": "1" for number in range(5000)}})
+
+
+@pytest.mark.parametrize(
+    ("step", "files"),
+    [
+        ("install", {"package.json": MISSING}),  # says more than may be said
+        ("typecheck", {"convex/nested.ts": NESTED}),  # crashes a parser
+        ("lint", {"convex/nested.ts": NESTED}),
+    ],
+)
+def test_an_answer_that_breaks_a_tool_has_failed_and_does_not_get_away(
+    step: StepName, files: Files
+) -> None:
+    taken = take(step, a_convex_task(), with_notes(NOTES) | files)
+
+    assert taken.status == "failed"
+    assert "The step was ended" in taken.reason

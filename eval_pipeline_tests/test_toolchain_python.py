@@ -1,6 +1,7 @@
 """How answers in Python are checked before they are tested, and where that is done."""
 
 import multiprocessing
+import os
 import time
 from pathlib import Path
 
@@ -82,7 +83,14 @@ def test_the_libraries_of_the_environment_can_be_used(step: StepName) -> None:
         ({"pyproject.toml": "[project]\ndependencies = ['duckdb', 'flask']\n"}, "flask is not"),
         ({"pyproject.toml": "[project]\nname = 'x'\n[build-system]\nrequires = ['x']\n"}, None),
         ({"pyproject.toml": "[project\n"}, "can not be read"),
+        ({"requirements.txt": "pandas; os_name ~= 'posix'\n"}, "is not a name with a version"),
+        ({"requirements.txt": "pandas; 'a' < 'b'\n"}, "is not a name with a version"),
+        ({"requirements.txt/a.py": CLEAN, "pyproject.toml/b.py": CLEAN}, None),
         ({"pyproject.toml": "project = 3\n"}, None),
+        ({"requirements.txt": f"pandas==1{'0' * 5000}\n"}, "is not a name with a version"),
+        ({"pyproject.toml": f"x = 1{'0' * 5000}\n"}, "can not be read"),
+        # Reading this would take an hour.
+        ({"pyproject.toml": f"{'a.' * 400_000}a = 1\n"}, "takes more than 16384 bytes"),
     ],
 )
 def test_only_what_is_there_can_be_depended_on(files: dict[str, str], reason: str | None) -> None:
@@ -318,3 +326,24 @@ def test_the_version_is_of_everything_that_checks() -> None:
     assert Python().version == Python().version
     assert Python().backend(task) is None
     assert prepared().name == f"python-{Python().version}"
+
+
+def test_environments_of_earlier_versions_are_removed_once_they_are_old(tmp_path: Path) -> None:
+    tools, folder = registry.toolchain("python"), tmp_path / "toolchains"
+    present, recent, old = (
+        registry.home_of(tools, tmp_path),
+        folder / "python-new",
+        folder / "python-old",
+    )
+    for home in (present, recent, old, folder / "convex-old"):
+        (home / "env").mkdir(parents=True)
+        (home / "env").chmod(0o555)
+        long_ago = time.time() - registry.KEPT_S - 1
+        os.utime(home, None if home == recent else (long_ago, long_ago))
+
+    removed = registry.prune(tools, tmp_path)
+
+    assert removed == 1
+    assert sorted(path.name for path in folder.iterdir()) == sorted(
+        [present.name, "python-new", "convex-old"]
+    )

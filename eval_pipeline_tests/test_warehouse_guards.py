@@ -118,7 +118,7 @@ def test_a_file_that_can_not_be_built_leaves_the_old_one_and_says_what_to_do(
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     disk = tmp_path / "disk"
     disk.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=12m", "tmpfs", str(disk)]
+    mount = ["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", str(disk)]
     if subprocess.run(mount, check=False, capture_output=True).returncode != 0:
         pytest.skip("a small disk can only be mounted by root, and not in every container")
     yield disk

@@ -20,10 +20,11 @@ from eval_pipeline.environment import SettingsError
 from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.journal import explained
 from eval_pipeline.kinds import Prompts
+from eval_pipeline.options import Suite
 from eval_pipeline.providers.gateways import Gateways
 from eval_pipeline.records import ItemKey, Model
 from eval_pipeline.runs import Mode, RunError, choose
-from eval_pipeline.settings import Settings, Suite
+from eval_pipeline.settings import Settings
 
 BASELINE = "default"
 """The experiment that every other one is compared with."""

@@ -17,7 +17,8 @@ from eval_pipeline.coding.toolchains.toolchain import Toolchain, ToolchainError
 from eval_pipeline.coding.writing import UnsafePath, check_files
 from eval_pipeline.exam.files import DatasetError
 from eval_pipeline.fingerprints import fingerprint
-from eval_pipeline.settings import Settings, Suite
+from eval_pipeline.options import Suite
+from eval_pipeline.settings import Settings
 
 __all__ = ["HARNESS", "DatasetError", "grader_version", "load_tasks", "task_toolchain"]
 
@@ -236,6 +237,14 @@ class _Reading:
             file = module.replace(".", "/")
             if not {f"{file}.py", f"{file}/__init__.py"} & answer.keys():
                 self.reasons.append(f"eval.toml: interface: answer has no module {module}")
+        if config.verdict == "oracle" and not config.interface:
+            self.reasons.append("eval.toml: verdict: an oracle needs an interface")
+        self._check_steps(task, tools)
+
+    def _check_steps(self, task: CodingTask, tools: Toolchain | None) -> None:
+        config = task.config
+        if config.steps is not None and "tests" not in config.steps:
+            self.reasons.append("eval.toml: steps: without tests nothing would run grader/")
         known = {"filesystem", *(tools.steps if tools else STEPS)}
         for step in dict.fromkeys((*(config.steps or ()), *config.limits)):
             if step not in known:

@@ -28,9 +28,12 @@ from eval_pipeline.coding.toolchains.toolchain import GraderError, Toolchain, Wo
 from eval_pipeline.coding.writing import UnsafePath, check_files, write_files
 from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.records import FREE, Usage
+from eval_pipeline.running import in_a_thread
 
 log = logging.getLogger(__name__)
 LONGEST_REASON = 1000
+LONGEST_REVIEWED = 200_000
+"""Characters of files: with more no AI grader could be asked, and nobody could tell."""
 ATTEMPTS = 2
 """How often a step is taken whose failing can not be the answer's fault."""
 
@@ -99,8 +102,9 @@ class CodeJudge:
         self, task: CodingTask, files: Files, reviewer: Reviewer | None = None
     ) -> Graded:
         """Grades files, unless the same files were graded in the same way before."""
-        asked = reviewer.name if reviewer and task.config.review else None
-        key = fingerprint(task.grader_version, {**files}, self.sandbox.isolation, asked)
+        # An AI grader reads the task as well, which no other grader does.
+        asked = (reviewer.name, task.question) if reviewer and task.config.review else ()
+        key = fingerprint(self._way(task), {**files}, *asked)
         kept = GradedFiles(self.data, key)
         async with self._locks[key]:
             if not self.fresh and (before := kept.read()):
@@ -121,7 +125,7 @@ class CodeJudge:
 
         Where it does not pass them all, nothing can be said about other answers.
         """
-        key = f"reference-{task.grader_version}-{self.sandbox.isolation}"
+        key = f"reference-{self._way(task)}"
         kept = GradedFiles(self.data, key)
         async with self._locks[key]:
             code = self._references.get(key) or (None if self.fresh else kept.read())
@@ -129,13 +133,20 @@ class CodeJudge:
                 code = await self._take(task, task.answer, None)
                 if code.failed_step is None:
                     kept.write(code)
-            self._references[key] = code
+            # What went wrong by itself may go well for the next answer.
+            if code.failed_step is None or code.failed_step.status == "failed":
+                self._references[key] = code
         if (step := code.failed_step) is None:
             return code
         raise GraderError(
             f"The reference answer of {task.id} does not pass its own grader here: "
             f"{step.name}: {step.reason or step.status}"
         )
+
+    def _way(self, task: CodingTask) -> str:
+        """How it is graded now: a task of an earlier run may be of an earlier toolchain."""
+        tools = self.toolchains[task.toolchain]
+        return f"{task.grader_version}-{tools.version}-{self.sandbox.isolation}"
 
     async def _take(
         self, task: CodingTask, files: Files, expected: Sequence[str] | None
@@ -175,12 +186,16 @@ async def _reviewed(
     """The AI grader's tests stand beside the others; what has failed already is not shown it."""
     if reviewer is None or not task.config.review or code.failed_step:
         return _verdict(code)
+    step = code.steps[-1]
+    if sum(map(len, files.values())) > LONGEST_REVIEWED:
+        too_long = {"status": "failed", "reason": "The files are too long to be reviewed."}
+        return _verdict(code.with_last_step(step.model_copy(update=too_long)))
     try:
         tests, usage = await reviewer.review(task, files)
     except ReviewError as error:
-        step = Step(name="tests", status="error", reason=str(error))
-        return _verdict(code.with_last_step(step))._replace(usage=error.usage)
-    step = code.steps[-1]
+        unknown = step.model_copy(update={"status": "error", "reason": _harmless(str(error))})
+        return _verdict(code.with_last_step(unknown))._replace(usage=error.usage)
+    tests = tuple(test.model_copy(update={"message": _harmless(test.message)}) for test in tests)
     failed = next((test for test in tests if not test.passed), None)
     changes = {"tests": (*step.tests, *tests)} | (
         {"status": "failed", "reason": f"{failed.name}: {failed.message}"} if failed else {}
@@ -199,13 +214,13 @@ def _verdict(code: GradedCode) -> Graded:
 
 def _problem(task: CodingTask, files: Files, tools: Toolchain) -> str | None:
     """Why these files can not be an answer to the task."""
-    for path in files:
-        if reason := tools.refuses(path):
-            return f"{path!r}: {reason}"
     try:
         check_files(files)
     except UnsafePath as unsafe:
         return str(unsafe)
+    for path in files:
+        if reason := tools.refuses(path):
+            return f"{path!r}: {reason}"
     missing = [path for path in task.expected_files if path not in files]
     return f"The reply has no file {', '.join(missing)}." if missing else None
 
@@ -217,7 +232,7 @@ async def in_a_folder(files: Files) -> AsyncIterator[Path]:
         # Within one that nobody else can enter it may be open, so that other users can be given it.
         folder = Path(private) / "answer"
         folder.mkdir(mode=0o755)
-        await asyncio.to_thread(write_files, folder, files)
+        await in_a_thread(write_files, folder, files)
         yield folder
 
 
@@ -241,10 +256,11 @@ async def _take_step(
             step = await tools.run(name, task, workbench)
         except SandboxError as error:
             step = Step(name=name, status="error", reason=str(error))
+        step = step.model_copy(update={"reason": _harmless(step.reason)})
         if step.status != "error":
             break
         log.warning("%s: %s failed (attempt %d): %s", task.id, name, attempt, step.reason)
-    return step.model_copy(update={"reason": _harmless(step.reason)})
+    return step
 
 
 def _harmless(reason: str) -> str:

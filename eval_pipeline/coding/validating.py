@@ -9,8 +9,10 @@ from typing import NamedTuple
 
 from eval_pipeline.coding.judge import CodeJudge, Graded
 from eval_pipeline.coding.records import CodingTask, Files
+from eval_pipeline.processes import without_keys
 
-REFERENCE = "reference"
+REFERENCE = "answer"
+"""Answers are named by their folders in the task's, of which this one must pass."""
 
 
 class TasksError(Exception):
@@ -36,7 +38,10 @@ class Validated(NamedTuple):
 
 def chosen(tasks: Iterable[CodingTask], pattern: str, among: set[str] | None) -> list[CodingTask]:
     """The tasks whose id matches; with `among`, of these ids only."""
-    wanted = re.compile(pattern)
+    try:
+        wanted = re.compile(pattern)
+    except re.error as error:
+        raise TasksError(f"-f must be a regular expression ({error}).") from None
     return [
         task for task in tasks if wanted.search(task.id) and (among is None or task.id in among)
     ]
@@ -51,7 +56,7 @@ async def validate(tasks: Sequence[CodingTask], judge: CodeJudge) -> AsyncIterat
     pending = [
         asyncio.ensure_future(one(task, answer, files))
         for task in tasks
-        for answer, files in {REFERENCE: task.answer, **task.wrong}.items()
+        for answer, files in _answers(task).items()
     ]
     try:
         for finished in asyncio.as_completed(pending):
@@ -59,6 +64,11 @@ async def validate(tasks: Sequence[CodingTask], judge: CodeJudge) -> AsyncIterat
     finally:
         for work in pending:
             work.cancel()
+
+
+def _answers(task: CodingTask) -> dict[str, Files]:
+    wrong = {f"wrong/{name}": files for name, files in task.wrong.items()}
+    return {REFERENCE: task.answer, **wrong}
 
 
 def changed_tasks(folder: Path, since: str) -> set[str]:
@@ -71,6 +81,7 @@ def changed_tasks(folder: Path, since: str) -> set[str]:
         done = subprocess.run(  # noqa: S603
             ["git", *command],  # noqa: S607
             cwd=folder,
+            env=without_keys(),
             capture_output=True,
             text=True,
             check=False,

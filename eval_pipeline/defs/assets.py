@@ -110,7 +110,7 @@ def judged(
         settings=settings,
         journal=journal,
         this_judge=config.says_how,
-        reviewer=next(iter(look_up(journal, filter(None, [settings.coding.reviewer]))), None),
+        reviewer=next(iter(look_up(journal, settings.coding.reviewers)), None),
         board=board,
     )
     try:

@@ -138,7 +138,6 @@ class JudgedConfig(LaunchConfig):
         description="off: the judge model judges; first: only where the rules are not certain; "
         "only: the rules judge and no model is asked.",
     )
-
     unsafe_no_sandbox: bool = Field(
         default=False,
         description="Run code that models wrote with no sandbox at all: it can do whatever the "

@@ -15,7 +15,7 @@ from eval_pipeline.discovery import look_up
 from eval_pipeline.journal import Journal
 from eval_pipeline.records import Item
 from eval_pipeline.running import run_async
-from eval_pipeline.runs import Mode
+from eval_pipeline.runs import Mode, planned
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.workshop import Workshop
 
@@ -32,7 +32,7 @@ def evaluate(settings: Settings, mode: Mode) -> list[str]:
             return failures
         # Better to miss a judge or a sandbox before the models are asked and paid.
         journal = Journal(settings.journal)
-        look_up(journal, settings.judge.models)
+        look_up(journal, [*settings.judge.models, *settings.coding.reviewers])
         run_async(Workshop(settings.coding, settings.data).check(_tasks(journal, settings)))
         models = instance.get_dynamic_partitions(MODELS)
         # All partitions are one range, so one run asks all models, several at a time.
@@ -42,10 +42,10 @@ def evaluate(settings: Settings, mode: Mode) -> list[str]:
 
 
 def _tasks(journal: Journal, settings: Settings) -> list[Item]:
-    """The coding tasks among the items."""
+    """The coding tasks among the items that will be asked."""
     benchmark = current(journal, settings)
-    coding = benchmark.version.coding_suites
-    return [benchmark.items[key] for key in benchmark.items if key.suite in coding]
+    coding, asked = benchmark.version.coding_suites, planned(benchmark.items, settings.plan)
+    return [benchmark.items[brief.key] for brief in asked if brief.key.suite in coding]
 
 
 def _materialize(

@@ -15,8 +15,9 @@ from PIL import Image
 
 from eval_pipeline.exam.files import COLUMNS, BadRow, DatasetError, Row, Source, read_rows
 from eval_pipeline.exam.hub import download
+from eval_pipeline.options import Suite
 from eval_pipeline.records import ExamQuestion
-from eval_pipeline.settings import Settings, Suite
+from eval_pipeline.settings import Settings
 
 __all__ = ["DatasetError", "load_questions"]
 

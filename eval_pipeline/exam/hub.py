@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eval_pipeline.exam.files import DatasetError
-from eval_pipeline.settings import Hub
+from eval_pipeline.options import Hub
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi

@@ -36,6 +36,8 @@ from eval_pipeline.stages.workshop import Workshop
 
 log = logging.getLogger(__name__)
 ANSWERS_TO_ESTIMATE_BY = 50
+_Items = Mapping[ItemKey, Item]
+_Writer = JournalWriter[Judgement]
 
 
 async def judge(
@@ -109,7 +111,7 @@ class _Judge:
     workshop: Workshop
     reviewing: Reviewing | None
     this_judge: bool
-    items: dict[str, Mapping[ItemKey, Item]] = field(default_factory=dict)
+    items: dict[str, _Items] = field(default_factory=dict)
     left_out: list[Run] = field(default_factory=list)
 
     def tallies(self, model: str) -> list[Tally]:
@@ -145,29 +147,27 @@ class _Judge:
         with stopped_by_trouble(job.tally):
             job.tally.planned += len(job.pending)
             self._announce(run, job)
+            items = self._items(run)
             async with (
                 self.journal.writer(JUDGED, run.model, run.run_id) as writer,
                 asyncio.TaskGroup() as group,
             ):
                 if job.answers:
-                    group.create_task(self._judge_answers(run, job, writer))
+                    group.create_task(self._judge_answers(run, job, items, writer))
                 if job.code:
-                    group.create_task(self._grade_code(run, job, writer))
+                    group.create_task(self._grade_code(run, job, items, writer))
 
-    async def _judge_answers(self, run: Run, job: _Job, writer: JournalWriter[Judgement]) -> None:
-        items = self._items(run)
+    async def _judge_answers(self, run: Run, job: _Job, items: _Items, writer: _Writer) -> None:
         shift = self._shift(run, job, self.settings.judge.num_workers)
 
         async def do(one: Prediction) -> None:
-            item = items[one.key]
-            if isinstance(item, ExamQuestion):
+            if isinstance(item := items[one.key], ExamQuestion):
                 await shift.land(await job.grader.grade(one, item, shift), writer)
 
         await shift.work_through(self._predictions(run, job.answers), do)
 
-    async def _grade_code(self, run: Run, job: _Job, writer: JournalWriter[Judgement]) -> None:
+    async def _grade_code(self, run: Run, job: _Job, items: _Items, writer: _Writer) -> None:
         """Beside the judges, which wait for others while this needs the machine itself."""
-        items = self._items(run)
         with stopped_by_trouble(job.tally):
             coding = self._coding_suites(run)
             code = await self.workshop.open(items[key] for key in run.plan if key.suite in coding)
@@ -175,8 +175,7 @@ class _Judge:
             reviewer = self.reviewing.within(shift) if self.reviewing else None
 
             async def do(one: Prediction) -> None:
-                item = items[one.key]
-                if isinstance(item, CodingTask):
+                if isinstance(item := items[one.key], CodingTask):
                     await shift.land(await job.grader.grade_code(one, item, code, reviewer), writer)
 
             await shift.work_through(self._predictions(run, job.code), do)
@@ -294,7 +293,7 @@ class _Judge:
     def _coding_suites(self, run: Run) -> Set[str]:
         return past_version(self.journal, run.benchmark_version).coding_suites
 
-    def _items(self, run: Run) -> Mapping[ItemKey, Item]:
+    def _items(self, run: Run) -> _Items:
         if run.benchmark_version not in self.items:
             self.items[run.benchmark_version] = past_items(self.journal, run.benchmark_version)
         return self.items[run.benchmark_version]

@@ -13,10 +13,12 @@ from eval_pipeline.exam.judge import (
     verdict_request,
 )
 from eval_pipeline.fingerprints import fingerprint
+from eval_pipeline.options import PACKAGE
 from eval_pipeline.providers.chat import ChatRequest
 from eval_pipeline.providers.gateways import Gateways
+from eval_pipeline.providers.pace import Halted
 from eval_pipeline.records import FREE, Model, ReplyFormat, Usage
-from eval_pipeline.settings import PACKAGE, Settings
+from eval_pipeline.settings import Settings
 from eval_pipeline.stages.asking import Asking, how_to_ask
 from eval_pipeline.stages.workers import Shift
 
@@ -74,7 +76,13 @@ class ShiftReviewer:
         for criterion in task.config.review:
             write = partial(self.reviewing.request, task, files, criterion)
             ask = partial(self.reviewing.asking.ask, shift=self.shift)
-            judged = await judge_answer(ask, write, self.reviewing.formats)
+            try:
+                judged = await judge_answer(ask, write, self.reviewing.formats)
+            except Halted:
+                if not usages:
+                    raise
+                told = f"The AI grader {self.reviewing.model.id} was stopped before its end."
+                raise ReviewError(told, reduce(Usage.plus, usages)) from None
             usages.append(judged.usage)
             if judged.verdict is None:
                 told = f"The AI grader {self.reviewing.model.id}: {judged.error}"

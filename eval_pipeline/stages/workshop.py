@@ -1,10 +1,10 @@
 """Where code is graded: opened when the first of it is to be, as wide as the machine can bear."""
 
 import asyncio
-import logging
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from eval_pipeline.coding.judge import CodeJudge
@@ -12,12 +12,12 @@ from eval_pipeline.coding.records import CodingTask
 from eval_pipeline.coding.sandbox.opening import open_sandbox
 from eval_pipeline.coding.toolchains.registry import home_of, toolchain
 from eval_pipeline.coding.toolchains.toolchain import ToolchainError
+from eval_pipeline.options import Coding
 from eval_pipeline.records import Item
-from eval_pipeline.settings import Coding
+from eval_pipeline.running import in_a_thread
 
-log = logging.getLogger(__name__)
 MEMORY_EACH_MB = 1024
-"""About what one grading needs at most."""
+"""About what one grading uses; its limits allow it more than that."""
 SHARE_OF_MEMORY = 0.7
 
 
@@ -36,7 +36,7 @@ class Workshop:
         """How many answers are graded at once."""
         return num_workers(self.settings)
 
-    async def check(self, items: Iterable[Item]) -> None:
+    async def check(self, items: Sequence[Item]) -> None:
         """Refuses, in a sentence, what could not be graded: without code there is nothing."""
         if any(isinstance(item, CodingTask) for item in items):
             await self.open(items)
@@ -48,12 +48,9 @@ class Workshop:
             check_prepared({task.toolchain for task in tasks}, self.data)
             if self._judge is None:
                 isolation = self.settings.isolation
-                if isolation == "none":
-                    log.warning("NO SANDBOX: code of unknown origin runs with all your rights.")
                 # Whoever has set it to "none" has said so in this launch.
-                sandbox = await asyncio.to_thread(
-                    open_sandbox, isolation, unsafe=isolation == "none"
-                )
+                opening = partial(open_sandbox, isolation, unsafe=isolation == "none")
+                sandbox = await in_a_thread(opening)
                 places = asyncio.Semaphore(self.num_workers)
                 self._judge = CodeJudge(sandbox, self.data, places, fresh=self.fresh)
             return self._judge

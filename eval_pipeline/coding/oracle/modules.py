@@ -135,7 +135,7 @@ class Modules:
 
     def _enum(self, words: Mapping[str, Any]) -> type:
         base, plain_type = _ENUMS[words["base"]]
-        members = {str(name): self.decode(value) for name, value in words["members"].items()}
+        members = {_member(name): self.decode(value) for name, value in words["members"].items()}
         made: type = base(str(words["name"]), members, type=plain_type)
         return made
 
@@ -252,6 +252,13 @@ class Modules:
                 if isinstance(found, type) and issubclass(found, BaseException):
                     return found
         raise Nonsense("An exception is of no class that is known.")
+
+
+def _member(name: str) -> str:
+    """Under other names it would not be a member, but how members are made and compared."""
+    if name.startswith("_") and name.endswith("_"):
+        raise Nonsense(f"{name} can not be a member of an enumeration.")
+    return name
 
 
 def _tuple_class(name: str, fields: Sequence[str], defaults: Sequence[Any]) -> Any:

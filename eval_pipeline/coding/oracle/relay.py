@@ -14,8 +14,12 @@ from typing import Any
 from eval_pipeline.coding.oracle.canaries import COUNT
 from eval_pipeline.coding.oracle.frames import HEADER, Nonsense, length, pack, unpack
 from eval_pipeline.coding.oracle.signing import signature
+from eval_pipeline.coding.sandbox.cleaning import clean
 
 MAX_REPORTS = 20_000
+MAX_REPORTED = 4 * 1024**2
+"""Bytes of all reports together."""
+_LONGEST_TEXT = 2000
 Gone = Callable[[], Awaitable[str]]
 
 
@@ -29,6 +33,7 @@ class Reports:
     )
     words: list[list[Any]] = field(default_factory=list)
     forged: str | None = None
+    _bytes: int = 0
 
     def add(self, body: bytes) -> None:
         """One more report; one that is not signed shows that somebody else has been talking."""
@@ -36,15 +41,20 @@ class Reports:
             text, signed = unpack(body)
             right = signature(hashlib.blake2b(key=self.key), text)
             number, *word = json.loads(text)
-        except (Nonsense, ValueError, TypeError, AttributeError):
+        except (Nonsense, ValueError, TypeError, AttributeError, RecursionError):
             self.forged = self.forged or "a report could not be read"
             return
-        if not secrets.compare_digest(str(signed).encode(), right.encode()):
+        self._bytes += len(body)
+        if not secrets.compare_digest(str(signed).encode("utf-8", "replace"), right.encode()):
             self.forged = self.forged or "a report was not signed"
         elif number != len(self.words) or number >= MAX_REPORTS:
             self.forged = self.forged or "a report came out of order"
+        elif self._bytes > MAX_REPORTED:
+            self.forged = self.forged or "too much was reported"
+        elif not _is_report(word):
+            self.forged = self.forged or "a report was none"
         else:
-            self.words.append(word)
+            self.words.append([_shown(part) if isinstance(part, str) else part for part in word])
 
     def opening(self, interface: Mapping[str, Sequence[str]] | None) -> bytes:
         """What the tests' process is told before it does anything."""
@@ -54,6 +64,19 @@ class Reports:
             "interface": None if interface is None else {k: list(v) for k, v in interface.items()},
         }
         return pack(told, b"K")
+
+
+def _is_report(word: list[Any]) -> bool:
+    """Whoever gets hold of the key may sign anything."""
+    match word:
+        case ["begin"] | ["end", int()] | ["broken" | "tampered", str()]:
+            return True
+    return [*map(type, word)] == [str, str, bool, str, str] and word[0] == "test"
+
+
+def _shown(text: str) -> str:
+    """An answer has a hand in what its errors say, and they are kept and shown to people."""
+    return clean(text.encode("utf-8", "replace"), _LONGEST_TEXT)
 
 
 async def listen(tests: socket.socket, reports: Reports) -> None:

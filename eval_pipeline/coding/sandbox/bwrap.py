@@ -109,6 +109,7 @@ class _Confined:
 
     def usage(self, enough: int) -> Usage:
         _, *inside = watching.tree(self._first)
+        watching.let_others_go_first(inside)
         files = watching.files_in(self._first, IN_MEMORY)
         return watching.usage(inside, enough=enough, files=files)
 

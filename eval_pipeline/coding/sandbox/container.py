@@ -31,6 +31,7 @@ from eval_pipeline.coding.sandbox.sandbox import (
 )
 from eval_pipeline.coding.sandbox.supervising import supervise
 from eval_pipeline.coding.sandbox.watching import Usage
+from eval_pipeline.processes import to_contain_with
 
 ENGINES = ("podman", "docker")
 _NOBODY = "65534:65534"
@@ -104,6 +105,7 @@ class _Contained:
                 *(self._engine, "run", *self._options(), self._image, SHELL, "-c"),
                 _UNPACKING + "exec </dev/null\n" + starting(self._command, processes=False),
                 *("sh", *self._command.argv),
+                env=to_contain_with(),
                 stdin=self._files if channel is None else channel.fileno(),
                 stdout=output,
                 stderr=control,
@@ -183,7 +185,11 @@ def _pack(folder: Path | None, files: IO[bytes]) -> None:
 async def _told(engine: str, *words: str, stdin: bytes | None = None) -> str | None:
     """What the engine says to a question; None if it says no."""
     process = await asyncio.create_subprocess_exec(
-        engine, *words, stdin=DEVNULL if stdin is None else PIPE, stdout=PIPE, stderr=DEVNULL
+        *(engine, *words),
+        env=to_contain_with(),
+        stdin=DEVNULL if stdin is None else PIPE,
+        stdout=PIPE,
+        stderr=DEVNULL,
     )
     said, _ = await process.communicate(stdin)
     return clean(said, _TROUBLE) if process.returncode == 0 else None

@@ -22,7 +22,7 @@ def host_image() -> tuple[str, bytes]:
     """Its name, which changes with its content, and its content as an archive."""
     if sys.platform != "linux":
         raise SandboxError(
-            "The programs of this system do not run in a container: name an image that has them."
+            "The programs of this system do not run in a container: grade code on Linux."
         )
     content = io.BytesIO()
     with tarfile.open(fileobj=content, mode="w") as tar:

@@ -21,10 +21,14 @@ _PROBE = (Path(__file__).parent / "probe.py").read_text("utf-8")
 _HOLDS = "the sandbox holds"
 _DECOY = "EVALS_DECOY_KEY"
 _LIMITS = Limits(seconds=60, memory_mb=512, processes=32, disk_mb=32)
+_OTHER = {
+    "bwrap": 'use a container engine: isolation = "container" under [coding] in the settings, with '
+    "podman installed",
+    "container": 'use bubblewrap: isolation = "bwrap" under [coding] in the settings',
+}
 _WAYS_OUT = (
-    'Answers are not run without a sandbox. Either use a container engine: isolation = "container" '
-    "under [coding] in the settings, with podman or docker installed; or, if you trust every "
-    "answer with all that this user can reach, pass --unsafe-no-sandbox."
+    "Answers are not run without a sandbox. Either {}; or, if you trust every answer with all that "
+    "this user can reach, pass --unsafe-no-sandbox."
 )
 _NAMESPACES = (
     " Where Ubuntu's AppArmor forbids user namespaces, either install its profile for bubblewrap "
@@ -49,14 +53,16 @@ def open_sandbox(
     except SandboxError as error:
         forbidden = isolation == "bwrap" and "could not start a command" in str(error)
         hint = _NAMESPACES if forbidden else ""
+        ways_out = _WAYS_OUT.format(_OTHER[isolation])
         raise SandboxError(
-            f"No sandbox ({isolation}): {str(error).rstrip('.')}.{hint} {_WAYS_OUT}"
+            f"No sandbox ({isolation}): {str(error).rstrip('.')}.{hint} {ways_out}"
         ) from error
 
 
 def _unsafe(*, unsafe: bool) -> Sandbox:
     if not unsafe:
-        raise SandboxError(f'isolation = "none" is refused by itself. {_WAYS_OUT}')
+        ways_out = _WAYS_OUT.format(_OTHER["bwrap"])
+        raise SandboxError(f'isolation = "none" is refused by itself. {ways_out}')
     log.warning(
         "Answers run WITHOUT A SANDBOX: what a model wrote can read, change and send whatever "
         "this user can. Every verdict says so (isolation: none)."
@@ -76,7 +82,9 @@ def _proven(isolation: Isolation, image: str | None) -> Sandbox:
 
 async def prove(sandbox: Sandbox, *, own_programs: bool = True) -> None:
     """Has a decoy looked for from inside; SandboxError if anything of it can be seen."""
-    simple = await sandbox.run(Command(("/bin/true",), limits=_LIMITS))
+    ours, theirs = socket.socketpair()
+    with ours, theirs:  # without a channel, no test could say what came of it
+        simple = await sandbox.run(Command(("/bin/true",), limits=_LIMITS, channel=theirs))
     if not simple.succeeded:
         raise SandboxError(f"a command that does nothing ended as {simple.ending}")
     secret = secrets.token_hex(16)

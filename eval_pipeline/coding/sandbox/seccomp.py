@@ -91,11 +91,13 @@ _FORBIDDEN: Mapping[int, Mapping[str, tuple[int, int | None]]] = {
     },
 }
 _CLONE, _IOCTL, _MMAP = (56, 220), (16, 29), (9, 222)
-_PERSONALITY, _SOCKET, _SOCKETPAIR = (135, 92), (41, 198), (53, 199)
+_PERSONALITY, _SOCKET, _SOCKETPAIR, _SETSOCKOPT = (135, 92), (41, 198), (53, 199), (54, 208)
 _NEW_NAMESPACES = 0x7E020000
 _TERMINAL_INPUT = (0x5412, 0x541C)  # TIOCSTI and TIOCLINUX: words put into somebody's terminal
 _SHARED_AND_ANONYMOUS = 0x21
 _UNIX, _INET, _INET6, _NETLINK = 1, 2, 10, 16
+_OF_SOCKETS, _BUFFER_SIZES = 1, (7, 8, 32, 33)  # SO_SNDBUF, SO_RCVBUF and both with force
+_DONE = 0
 
 
 @dataclass(frozen=True)
@@ -147,6 +149,8 @@ def _looked_into() -> Iterator[tuple[tuple[int, int], _Code]]:
     yield _MMAP, _unless_all(3, _SHARED_AND_ANONYMOUS, errno.ENOMEM)
     yield _PERSONALITY, _only(0, (0, 0xFFFFFFFF), errno.EPERM)
     yield _SOCKET, _sockets()
+    # Ignored without an error: what waits in a larger buffer is in no process that is watched.
+    yield _SETSOCKOPT, _buffers()
     yield _SOCKETPAIR, _only(0, (_UNIX,), errno.EAFNOSUPPORT)
 
 
@@ -155,6 +159,11 @@ def _sockets() -> _Code:
     *usual, refused = _only(0, (_UNIX, _INET, _INET6), errno.EAFNOSUPPORT)
     listing: _Code = [_argument(2), (_EQUAL, 0, 1, 0), (_RETURN, 0, 0, _ALLOW)]
     return [*usual, (_EQUAL, 0, len(listing), _NETLINK), *listing, refused]
+
+
+def _buffers() -> _Code:
+    elsewhere: _Code = [_argument(1), (_EQUAL, 1, 0, _OF_SOCKETS), (_RETURN, 0, 0, _ALLOW)]
+    return [*elsewhere, *_unless_one(2, _BUFFER_SIZES, _DONE)]
 
 
 def _unless_any(argument: int, bits: int, error: int) -> _Code:

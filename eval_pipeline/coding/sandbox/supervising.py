@@ -199,7 +199,8 @@ async def _watch(confined: Confined, limits: Limits) -> Ending:
     memory, disk = limits.memory_mb * MEGABYTE, limits.disk_mb * MEGABYTE
     while True:
         await asyncio.sleep(_LOOK_EVERY_S)
-        usage = confined.usage(memory)
+        # In a thread: a tree can be grown of which looking at it takes a while.
+        usage = await asyncio.to_thread(confined.usage, memory)
         if usage.tasks >= limits.processes:
             return "processes"
         if usage.memory > memory or usage.memory + usage.files > memory + disk:

@@ -1,7 +1,9 @@
 """Every toolchain that there is, where each keeps its environment, and how that gets there."""
 
 import shutil
+import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
 from types import MappingProxyType
@@ -13,6 +15,7 @@ from eval_pipeline.coding.toolchains.python.chain import Python
 from eval_pipeline.coding.toolchains.toolchain import Toolchain, ToolchainError
 
 _ALL: tuple[Toolchain, ...] = (Python(), Convex())
+KEPT_S = 7 * 24 * 3600
 TOOLCHAINS: Mapping[str, Toolchain] = MappingProxyType({one.name: one for one in _ALL})
 
 
@@ -43,6 +46,17 @@ def prepare(tools: Toolchain, data: Path, say: Callable[[str], None]) -> Path:
     return home
 
 
+def prune(tools: Toolchain, data: Path) -> int:
+    """Removes the environments of other versions that are old; returns how many."""
+    home = home_of(tools, data)
+    others = (path for path in home.parent.glob(f"{tools.name}-*") if path != home)
+    # A process that was started before an update may still be at work with a recent one.
+    old = [path for path in others if time.time() - path.stat().st_mtime > KEPT_S]
+    for path in old:
+        remove(path)
+    return len(old)
+
+
 def _build(tools: Toolchain, home: Path) -> None:
     """Builds beside and renames; what a build left that was killed is in nobody's way."""
     for left in home.parent.glob(f".{tools.name}-*.part"):
@@ -62,6 +76,7 @@ def _build(tools: Toolchain, home: Path) -> None:
 def remove(folder: Path) -> None:
     """Removes a folder of which parts may be read-only."""
     for inner in (folder, *(path for path in folder.rglob("*") if path.is_dir())):
-        if not inner.is_symlink():
-            inner.chmod(0o755)
+        with suppress(FileNotFoundError):  # somebody else removes it too
+            if not inner.is_symlink():
+                inner.chmod(0o755)
     shutil.rmtree(folder, ignore_errors=True)

@@ -70,7 +70,9 @@ def _cut_off(task: CodingTask) -> str:
 def _with(endings: Mapping[str, str], task: CodingTask) -> str:
     """Something more at the end of the first file that is written in the language."""
     files, suffix = task.answer, _suffix(task)
-    path = next(path for path in files if path.endswith(suffix))
+    path = next((path for path in files if path.endswith(suffix)), None)
+    if path is None:
+        return _cut_off(task)
     return as_reply({**files, path: files[path] + endings[suffix]})
 
 

@@ -97,7 +97,7 @@ select
     launch,
     prompt_hash,
     list_filter(code.steps, step -> step.status in ('failed', 'error'))[1].name,
-    len(list_filter(list_filter(code.steps, step -> step.name = 'tests')[1].tests, test -> test.passed)),
+    len(list_filter(nullif(list_filter(code.steps, step -> step.name = 'tests')[1].tests, []), test -> test.passed)),
     nullif(len(list_filter(code.steps, step -> step.name = 'tests')[1].tests), 0),
     code.toolchain,
     code.isolation,

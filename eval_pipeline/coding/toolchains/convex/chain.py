@@ -20,8 +20,8 @@ SECONDS: dict[StepName, float] = {
     "lint": 120,
     "tests": 60,
 }
-NEVER_LONG: tuple[StepName, ...] = ("install", "deploy")
-"""Steps that no answer can make long; types can be written that take a compiler for ever."""
+SELDOM_LONG: tuple[StepName, ...] = ("install", "deploy")
+"""Steps that hardly an answer makes long; types can be written that take a compiler for ever."""
 GENERATED = ("api.d.ts", "api.js", "dataModel.d.ts", "server.d.ts", "server.js")
 NOT_DEPLOYED = (
     "Code was generated and every module can be bundled; there is no Convex backend to deploy to."
@@ -77,7 +77,7 @@ class Convex:
                 raise ValueError("The files are checked before they come here.")
         with project(workbench, {}) as seen:
             command = Command(argv, mounts=seen.mounts, env=seen.env, limits=_limits(step, task))
-            return _step(step, await workbench.sandbox.run(command))
+            return _step(step, await _ended(step, command, workbench))
 
 
 async def _install(task: CodingTask, workbench: Workbench) -> Step:
@@ -90,7 +90,7 @@ async def _install(task: CodingTask, workbench: Workbench) -> Step:
     argv, limits = layout.install_argv(layout.PROJECT), _limits("install", task)
     with project(workbench, {"answer.json": manifest}) as seen:
         command = Command(argv, mounts=seen.mounts, env=seen.env, limits=limits)
-        return _step("install", await workbench.sandbox.run(command))
+        return _step("install", await _ended("install", command, workbench))
 
 
 async def _deploy(task: CodingTask, workbench: Workbench) -> Step:
@@ -102,7 +102,7 @@ async def _deploy(task: CodingTask, workbench: Workbench) -> Step:
         command = Command(
             argv, mounts=seen.mounts, env=seen.env, limits=limits, collect=(generated,)
         )
-        finished = await workbench.sandbox.run(command)
+        finished = await _ended("deploy", command, workbench)
     step = _step("deploy", finished)
     if step.status != "passed":
         return step
@@ -124,8 +124,19 @@ def _limits(step: StepName, task: CodingTask) -> Limits:
     )
 
 
+async def _ended(step: StepName, command: Command, workbench: Workbench) -> Finished:
+    """How the command ended; what the machine may have caused counts only if it comes again.
+
+    The second time it is the answer, which must not get away by crashing a compiler.
+    """
+    finished = await workbench.sandbox.run(command)
+    if finished.ending == "killed" or (step in SELDOM_LONG and finished.ending != "exited"):
+        finished = await workbench.sandbox.run(command)
+    return finished
+
+
 def _step(name: StepName, finished: Finished) -> Step:
-    """What the tool's end means, of which only its own judgement is always about the answer."""
+    """What the tool's end means; no answer can make reading its manifest take long."""
     status: Literal["passed", "failed", "error"] = "failed"
     reason = f"The step was ended: {finished.ending}."
     if finished.succeeded:
@@ -133,7 +144,7 @@ def _step(name: StepName, finished: Finished) -> Step:
     elif finished.ending == "exited":
         lines = (line.strip() for line in finished.output.splitlines())
         reason = next((line for line in lines if line), f"exit code {finished.exit_code}")
-    elif finished.ending == "killed" or name in NEVER_LONG:
+    elif name == "install" and finished.ending == "timeout":
         status = "error"
     return Step(
         name=name, status=status, reason=reason, output=finished.output, seconds=finished.seconds

@@ -82,6 +82,8 @@ def _let_others_read(folder: Path) -> None:
     for path in (folder, *folder.rglob("*")):
         if not path.is_symlink():
             path.chmod(path.stat().st_mode | (0o555 if path.is_dir() else 0o444))
+    # The memory of a program that can not be read is out of reach for others of the same user.
+    Path(node(str(built(folder)))).chmod(0o711)
 
 
 def _warm_up_tests(project: str, work: Path, env: dict[str, str]) -> None:

@@ -48,7 +48,7 @@ class Python:
     async def run(self, step: StepName, task: CodingTask, workbench: Workbench) -> Step:
         """Takes one step."""
         if step == "install":
-            return checking.install(workbench)
+            return await checking.install(workbench)
         if step == "tests":
             return await testing.test(task, workbench)
         return await checking.check(step, task, workbench)

@@ -37,9 +37,9 @@ def ending(finished: Finished, limits: Limits) -> str:
     return words[finished.ending]
 
 
-def install(workbench: Workbench) -> Step:
+async def install(workbench: Workbench) -> Step:
     """Whether all is there that the answer wants; nothing is run or fetched."""
-    reason = problem(workbench.folder)
+    reason = await asyncio.to_thread(problem, workbench.folder)
     return Step(name="install", status="failed" if reason else "passed", reason=reason or "")
 
 

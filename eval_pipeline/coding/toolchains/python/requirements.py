@@ -7,13 +7,15 @@ from functools import cache
 from pathlib import Path
 
 from packaging.markers import Marker
-from packaging.requirements import InvalidRequirement, Requirement
+from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from eval_pipeline.coding.toolchains.python.environment import LOCK
 
 _LOCKED = re.compile(r"^([A-Za-z0-9._-]+)==([^\s;\\]+)\s*(?:;\s*([^\\]+?))?\s*\\?$", re.MULTILINE)
 _COMMENT = re.compile(r"(^|\s)#.*$")
+# In more than that, keys and versions can be nested so that reading them takes minutes.
+_MOST_BYTES = 16 * 1024
 
 
 @cache
@@ -29,14 +31,17 @@ def available() -> Mapping[str, str]:
 
 def problem(folder: Path) -> str | None:
     """Why what the answer in this folder asks for can not be had."""
+    files = [*filter(Path.is_file, (*folder.glob("requirements*.txt"), folder / "pyproject.toml"))]
+    if sum(path.stat().st_size for path in files) > _MOST_BYTES:
+        return f"What it depends on takes more than {_MOST_BYTES} bytes to say."
     try:
         return next(filter(None, map(_missing, _asked_for(folder))), None)
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         return f"pyproject.toml can not be read: {error}"
 
 
 def _asked_for(folder: Path) -> Iterator[str]:
-    for path in sorted(folder.glob("requirements*.txt")):
+    for path in filter(Path.is_file, sorted(folder.glob("requirements*.txt"))):
         lines = path.read_text("utf-8", "replace").splitlines()
         yield from filter(None, (_COMMENT.sub("", line).strip() for line in lines))
     if (path := folder / "pyproject.toml").is_file():
@@ -47,9 +52,12 @@ def _asked_for(folder: Path) -> Iterator[str]:
 
 def _missing(line: str) -> str | None:
     try:
-        wanted = Requirement(line)
-    except InvalidRequirement:
+        return _lacking(Requirement(line))
+    except (ValueError, KeyError):  # all that packaging raises, and numbers with too many digits
         return f"{line[:200]!r} is not a name with a version; nothing else can be depended on."
+
+
+def _lacking(wanted: Requirement) -> str | None:
     if wanted.marker and not wanted.marker.evaluate({"extra": ""}):
         return None
     version = available().get(canonicalize_name(wanted.name))

@@ -15,13 +15,14 @@ from eval_pipeline.coding.dataset import load_tasks
 from eval_pipeline.coding.judge import CodeJudge
 from eval_pipeline.coding.records import CodingTask
 from eval_pipeline.coding.scaffold import create
-from eval_pipeline.coding.toolchains.registry import TOOLCHAINS, home_of, prepare, toolchain
+from eval_pipeline.coding.toolchains.registry import TOOLCHAINS, home_of, prepare, prune, toolchain
 from eval_pipeline.coding.validating import Validated, changed_tasks, chosen, validate
 from eval_pipeline.environment import SettingsError
 from eval_pipeline.journal import Journal
+from eval_pipeline.options import Suite
 from eval_pipeline.records import now
 from eval_pipeline.running import run_async
-from eval_pipeline.settings import Settings, Suite
+from eval_pipeline.settings import Settings
 from eval_pipeline.stages.workshop import Workshop
 from eval_pipeline.warehouse import Warehouse
 
@@ -46,7 +47,9 @@ def prepare_toolchains(
     for name in names or sorted(TOOLCHAINS):
         tools = toolchain(name)
         home = prepare(tools, settings.data, typer.echo)
-        typer.echo(f"{name} is ready ({home.name}).")
+        older = prune(tools, settings.data)
+        removed = f"; earlier versions removed: {older}" if older else ""
+        typer.echo(f"{name} is ready ({home.name}){removed}.")
 
 
 @toolchains.command("list")
@@ -62,7 +65,7 @@ def list_toolchains() -> None:
 
 def new(
     category: Annotated[str, typer.Argument(help="Such as parsing; a new one gets a number.")],
-    name: Annotated[str, typer.Argument(help="Such as byte-ranges.")],
+    name: Annotated[str, typer.Argument(help="Such as iso-weeks.")],
     tools: Annotated[
         str | None, typer.Option("--toolchain", help="By default that of the suite.")
     ] = None,
@@ -86,12 +89,10 @@ def validate_answers(
     unsafe_no_sandbox: Annotated[bool, NO_SANDBOX] = False,
 ) -> None:
     """Check the graders: every reference answer must pass, every wrong one must fail."""
-    settings = Settings.from_env()
-    if unsafe_no_sandbox:
-        settings = settings.overridden({"coding": {"isolation": "none"}})
+    settings = read_settings(unsafe_no_sandbox=unsafe_no_sandbox)
     tasks = [
         task
-        for one in _coding_suites(settings, suite)
+        for one in _with_all_tasks(_coding_suites(settings, suite))
         for task in chosen(load_tasks(one, settings), pattern, _changed(one, settings, since))
     ]
     if not tasks:
@@ -100,7 +101,7 @@ def validate_answers(
     results = run_async(_validated(tasks, settings))
     console.print(_table(results))
     wrong = [result for result in results if not result.is_right]
-    typer.echo(f"{len(tasks)} tasks, {len(results)} answers, {len(wrong)} not as they have to be.")
+    typer.echo(f"Tasks: {len(tasks)}. Answers: {len(results)}, graded wrongly: {len(wrong)}.")
     sys.exit(1 if wrong else 0)
 
 
@@ -127,9 +128,7 @@ def ablate(
         selected_models,
     )
 
-    settings = Settings.from_env()
-    if unsafe_no_sandbox:
-        settings = settings.overridden({"coding": {"isolation": "none"}})
+    settings = read_settings(unsafe_no_sandbox=unsafe_no_sandbox)
     (found,) = _coding_suites(settings, suite, only_one=True)
     wanted = Wanted(toolchain(tools).name, pattern, tuple(sections or ()))
     planned = plan_ablation(settings, found, wanted, run_async(selected_models(settings)))
@@ -162,6 +161,14 @@ def _ablated(planned: "Ablation", settings: Settings, margin: float) -> None:
     if failures:
         typer.echo("\n".join(failures), err=True)
         sys.exit(1)
+
+
+def read_settings(*, unsafe_no_sandbox: bool) -> Settings:
+    """The settings, and that there is to be no sandbox: only a launch itself can say so."""
+    settings = Settings.from_env()
+    if unsafe_no_sandbox:
+        return settings.overridden({"coding": {"isolation": "none"}})
+    return settings
 
 
 def show_log() -> None:
@@ -219,8 +226,12 @@ def _coding_suites(
     if not found or (only_one and len(found) > 1):
         names = ", ".join(suite.name for suite in coding) or "none"
         raise SettingsError(f"Name a suite of coding tasks with --suite; there are: {names}.")
-    # Whatever is evaluated of them: tasks are written and checked all together.
-    return [suite.model_copy(update={"only": ""}) for suite in found]
+    return found
+
+
+def _with_all_tasks(suites: Sequence[Suite]) -> list[Suite]:
+    """Whatever is evaluated of them: graders are checked all together."""
+    return [suite.model_copy(update={"only": ""}) for suite in suites]
 
 
 def _changed(suite: Suite, settings: Settings, since: str | None) -> set[str] | None:
