@@ -1,5 +1,12 @@
 """Wrong answers that try to be graded as right ones, by what each of them does to the tests."""
 
+RIGHT = """
+def add(a, b):
+    return a + b
+
+def largest(items):
+    return max(items)
+"""
 WRONG = """
 def add(a, b):
     return 0

@@ -9,16 +9,9 @@ import pytest
 from eval_pipeline.coding.oracle.relay import MAX_REPORTED, Reports
 from eval_pipeline.coding.oracle.signing import signature
 from eval_pipeline.coding.records import Step, TaskConfig, Verdict
-from eval_pipeline_tests.attacks import WRONG
+from eval_pipeline_tests.attacks import RIGHT, WRONG
 from eval_pipeline_tests.coding_stand import a_task, take, with_interface
 
-RIGHT = """
-def add(a, b):
-    return a + b
-
-def largest(items):
-    return max(items)
-"""
 GRADER = """
 from answer import add, largest
 

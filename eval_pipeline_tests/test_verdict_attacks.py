@@ -7,16 +7,9 @@ from pathlib import Path
 import pytest
 
 from eval_pipeline.coding.records import CodingTask, TaskConfig, Verdict
-from eval_pipeline_tests.attacks import ATTACKS, FOOLS_WHO_SHARES_ITS_PROCESS, WRONG
+from eval_pipeline_tests.attacks import ATTACKS, FOOLS_WHO_SHARES_ITS_PROCESS, RIGHT, WRONG
 from eval_pipeline_tests.coding_stand import a_task, take, with_interface
 
-RIGHT = """
-def add(a, b):
-    return a + b
-
-def largest(items):
-    return max(items)
-"""
 GRADER = """
 import pytest
 from answer import add, largest
