@@ -49,8 +49,9 @@ check: $(READY)
 # Of the coding tasks, those that have changed; where nobody can tell, one of each category.
 BASE := $(shell git rev-parse --quiet --verify HEAD~1 2>/dev/null)
 
+# Three at a time on two cores: many tests wait for processes.
 test: check toolchains
-	$(BIN)/pytest -n 2 --dist loadfile
+	$(BIN)/pytest -n 3 --dist loadfile
 	$(BIN)/evals validate-answers $(if $(BASE),--changed $(BASE),--filter /001-)
 
 # Every answer of every coding task: minutes, so not part of the tests.
