@@ -577,6 +577,7 @@ def test_a_dry_run_prints_the_plan_and_leaves_nothing_behind(tmp_path: Path) -> 
     assert not (tmp_path / "reports").exists()
 
 
+@pytest.mark.slow
 def test_the_command_asks_simulated_models_and_reports(tmp_path: Path) -> None:
     guidelines = "# python\n\n## Types\n\nA.\n\n## Form\n\nB.\n"
     a_project(tmp_path, tasks=2, guidelines=guidelines, convex=False, models=["demo/strong"])

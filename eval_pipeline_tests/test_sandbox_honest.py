@@ -128,6 +128,7 @@ def reachable(program: str) -> bool:
     return subprocess.check_output([program, "-c", says], text=True).strip() == version
 
 
+@pytest.mark.slow
 def test_what_the_sandbox_costs_can_be_measured(tmp_path: Path) -> None:
     the_sandbox()
 
