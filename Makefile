@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 MODULE := eval_pipeline.definitions
 
-.PHONY: setup toolchains sandbox demo dev test validate check bench docs lock clean
+.PHONY: setup toolchains packages demo dev test validate check bench docs lock clean
 
 setup: $(READY)
 
@@ -25,14 +25,15 @@ $(READY): requirements.lock pyproject.toml Makefile
 	  'exec "$$(dirname "$$0")/python" -W ignore:Function -m dagster "$$@"' > $(BIN)/dagster
 	@touch $@
 
-# What code is graded with: a sandbox (a system package), and tools that are fetched once.
-toolchains: $(READY) sandbox
+# What code is graded with: system packages (the sandbox, npm), and tools that are fetched once.
+toolchains: $(READY) packages
 	@$(BIN)/evals toolchain prepare
 
-sandbox:
-	@command -v bwrap > /dev/null || { test "$$(id -u)" = 0 && command -v apt-get > /dev/null \
-	  && apt-get update -qq && apt-get install -y -qq --no-install-recommends bubblewrap; } \
-	  || echo "There is no bubblewrap, so code can not be graded; on Debian: apt-get install bubblewrap"
+MISSING = $(if $(shell command -v bwrap),,bubblewrap) $(if $(shell command -v npm),,npm)
+packages:
+	@test -z "$(strip $(MISSING))" || { test "$$(id -u)" = 0 && command -v apt-get > /dev/null \
+	  && apt-get update -qq && apt-get install -y -qq --no-install-recommends $(MISSING); } \
+	  || { echo "Code can not be graded without $(strip $(MISSING)); on Debian: apt-get install $(strip $(MISSING))"; exit 1; }
 
 demo: toolchains
 	@$(BIN)/evals run

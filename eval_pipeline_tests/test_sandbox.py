@@ -13,7 +13,15 @@ import uvloop
 
 from eval_pipeline.coding.sandbox.bwrap import BwrapSandbox
 from eval_pipeline.coding.sandbox.collecting import LARGEST_FILE
-from eval_pipeline.coding.sandbox.sandbox import Command, Finished, Limits, Mount, SandboxError
+from eval_pipeline.coding.sandbox.sandbox import (
+    INPUT,
+    WORK,
+    Command,
+    Finished,
+    Limits,
+    Mount,
+    SandboxError,
+)
 from eval_pipeline_tests.sandboxes import SMALL, python, run, shell, the_sandbox
 
 Loop = Callable[[], asyncio.AbstractEventLoop]
@@ -50,7 +58,7 @@ def test_a_mount_may_lie_inside_of_the_work_folder(tmp_path: Path) -> None:
     for name in ("answer/index.js", "modules/left.js"):
         (tmp_path / name).parent.mkdir()
         (tmp_path / name).write_text(name)
-    mount = Mount(tmp_path / "modules", "/work/node_modules")
+    mount = Mount(tmp_path / "modules", f"{WORK}/node_modules")
 
     finished = run(shell("cat */*.js; echo; ls", folder=tmp_path / "answer", mounts=(mount,)))
 
@@ -246,7 +254,7 @@ def test_two_commands_at_once_see_nothing_of_each_other(tmp_path: Path) -> None:
     sandbox = the_sandbox()
     (tmp_path / "a").mkdir()
     (tmp_path / "a/secret.txt").write_text("mine")
-    script = "cat /input/* /work/* 2>/dev/null; ls /tmp; echo x > /tmp/left"
+    script = f"cat {INPUT}/* {WORK}/* 2>/dev/null; ls /tmp; echo x > /tmp/left"
 
     first = run(shell(script, folder=tmp_path / "a"), sandbox)
     second = run(shell(script), sandbox)

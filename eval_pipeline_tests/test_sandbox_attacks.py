@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from eval_pipeline.coding.sandbox.sandbox import Mount
+from eval_pipeline.coding.sandbox.sandbox import WORK, Mount
 from eval_pipeline_tests.sandboxes import python, run, run_bare, shell
 
 TRIED, BREACH = "tried", "BREACH"
@@ -233,7 +233,7 @@ for path in sys.argv[1:]:
         except OSError:
             pass
 """
-    own = ["/work/new", "/tmp/new", "/dev/shm/new", "/work/answer.py", "/dev/null"]
+    own = [f"{WORK}/new", "/tmp/new", "/dev/shm/new", f"{WORK}/answer.py", "/dev/null"]
     tools = Mount(tmp_path / "tools", "/tools")
 
     inside = run(python(script, *WRITES, *own, folder=tmp_path / "answer", mounts=(tools,)))
@@ -243,8 +243,8 @@ for path in sys.argv[1:]:
 
 READS = [
     *(
-        "/root/.ssh",
-        "/root/.bashrc",
+        str(Path.home() / ".ssh"),
+        str(Path.home() / ".bashrc"),
         "/home",
         "/var",
         "/run",

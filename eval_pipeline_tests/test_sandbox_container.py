@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from eval_pipeline.coding.sandbox.container import ContainerSandbox
-from eval_pipeline.coding.sandbox.image import host_image
+from eval_pipeline.coding.sandbox.image import host_image, host_mounts
 from eval_pipeline.coding.sandbox.sandbox import Command, Finished, Limits, Mount, SandboxError
 
 ENGINE = r"""#!/bin/sh
@@ -46,8 +46,12 @@ def told(folder: Path) -> list[list[str]]:
     return [call.split("\x1e")[:-1] for call in calls]
 
 
-def run(engine: Path, command: Command, image: str | None = "some/image") -> Finished:
-    return asyncio.run(ContainerSandbox(str(engine), image).run(command))
+def run_call(folder: Path) -> list[str]:
+    return next(call for call in told(folder) if call[0] == "run")
+
+
+def run(engine: Path, command: Command) -> Finished:
+    return asyncio.run(ContainerSandbox(str(engine)).run(command))
 
 
 def test_an_engine_is_told_to_take_everything_away(tmp_path: Path) -> None:
@@ -58,7 +62,7 @@ def test_an_engine_is_told_to_take_everything_away(tmp_path: Path) -> None:
 
     finished = run(engine, command)
 
-    ran = told(tmp_path)[0]
+    ran = run_call(tmp_path)
     name = ran[ran.index("--name") + 1]
     memory = ["--memory", "120m", "--memory-swap", "120m"]
     folder = "rw,exec,nosuid,nodev,mode=1777,size=20m"
@@ -68,10 +72,11 @@ def test_an_engine_is_told_to_take_everything_away(tmp_path: Path) -> None:
         *(*memory, "--ipc", "private", "--pids-limit", "7", "--shm-size", "64m"),
         *("--ulimit", "core=0:0", "--ulimit", "nofile=1024:1024"),
         *("--tmpfs", f"/work:{folder}", "--tmpfs", f"/tmp:{folder}"),
+        *host_mounts(),
         *("--mount", f"type=bind,source={tmp_path},target=/tools,readonly"),
         *("--env", "PATH=/usr/local/bin:/usr/bin:/bin", "--env", "HOME=/tmp"),
         *("--env", "LANG=C.UTF-8", "--env", "K=v", "--workdir", "/work"),
-        *("some/image", "/bin/sh"),
+        *(host_image()[0], "/bin/sh"),
     ]
     assert ran[-3:] == ["sh", "a", "b c"]
     assert told(tmp_path)[-2:] == [["kill", name], ["rm", "--force", name]]
@@ -145,8 +150,8 @@ def test_the_programs_of_this_machine_are_mounted_into_an_image_made_once(tmp_pa
     engine = an_engine(tmp_path, STARTS)
     name, content = host_image()
 
-    run(engine, Command(("x",)), image=None)
-    run(engine, Command(("x",)), image=None)
+    run(engine, Command(("x",)))
+    run(engine, Command(("x",)))
 
     calls = told(tmp_path)
     assert [call[0] for call in calls].count("import") == 1
@@ -166,8 +171,8 @@ def test_podman_hands_a_channel_over(tmp_path: Path) -> None:
         heard = ours.recv(10)
 
     assert heard == b"hi\n"
-    assert "EVALS_CHANNEL=3" in told(tmp_path)[0]
-    assert {"--preserve-fds", "1"} <= set(told(tmp_path)[0])
+    assert "EVALS_CHANNEL=3" in run_call(tmp_path)
+    assert {"--preserve-fds", "1"} <= set(run_call(tmp_path))
 
 
 def test_docker_can_not_and_says_so(tmp_path: Path) -> None:

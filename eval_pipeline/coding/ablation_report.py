@@ -1,7 +1,5 @@
 """Guidelines ablation as people read it: the plan and the effects in a terminal, and a page."""
 
-import os
-import secrets
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +15,7 @@ from tabulate import tabulate
 from eval_pipeline.coding.ablation import BASELINE, Ablation
 from eval_pipeline.coding.ablation_effects import EACH, Effect
 from eval_pipeline.journal import explained
+from eval_pipeline.journal.disk import swap_in
 from eval_pipeline.reporting import plain
 
 _RUN_CHARACTERS = 8
@@ -97,14 +96,8 @@ class AblationReport:
 
     def write(self, path: Path, when: datetime) -> None:
         """Puts the page in place as a whole."""
-        temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(3)}")
         with explained(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                temporary.write_text(self.page(when), "utf-8")
-                temporary.replace(path)
-            finally:
-                temporary.unlink(missing_ok=True)
+            swap_in(path, self.page(when).encode())
 
     def remarks(self) -> Iterator[str]:
         """What has to be known to read the numbers."""

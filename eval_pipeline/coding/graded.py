@@ -3,11 +3,11 @@
 import logging
 from dataclasses import dataclass
 from pathlib import Path
-from secrets import token_hex
 
 from pydantic import ValidationError
 
 from eval_pipeline.coding.records import GradedCode
+from eval_pipeline.journal.disk import swap_in
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +35,4 @@ class GradedFiles:
 
     def write(self, code: GradedCode) -> None:
         """Keeps it: whole, or not at all."""
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        beside = self._path.with_name(f"{self._path.stem}.{token_hex(4)}.tmp")
-        beside.write_text(code.model_dump_json(), "utf-8")
-        beside.replace(self._path)
+        swap_in(self._path, code.model_dump_json().encode())

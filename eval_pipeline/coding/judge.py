@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import NamedTuple, Protocol
 
 from eval_pipeline.coding.graded import GradedFiles
@@ -25,7 +24,7 @@ from eval_pipeline.coding.sandbox.cleaning import clean
 from eval_pipeline.coding.sandbox.sandbox import Sandbox, SandboxError
 from eval_pipeline.coding.toolchains.registry import TOOLCHAINS, home_of
 from eval_pipeline.coding.toolchains.toolchain import GraderError, Toolchain, Workbench
-from eval_pipeline.coding.writing import UnsafePath, check_files, write_files
+from eval_pipeline.coding.writing import UnsafePath, check_files, private_folder, write_files
 from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.records import FREE, Usage
 from eval_pipeline.running import in_a_thread
@@ -156,7 +155,7 @@ class CodeJudge:
         if problem := _problem(task, files, tools):
             return self._failed_at_once(task, files, problem).code
         steps = [Step(name="filesystem", status="passed")]
-        async with self.places, in_a_folder(files) as folder:
+        async with self.places, _written(files) as folder:
             workbench = Workbench(self.sandbox, folder, home_of(tools, self.data), expected)
             for name in _steps_of(task, tools):
                 if _goes_on(steps):
@@ -226,12 +225,9 @@ def _problem(task: CodingTask, files: Files, tools: Toolchain) -> str | None:
 
 
 @asynccontextmanager
-async def in_a_folder(files: Files) -> AsyncIterator[Path]:
+async def _written(files: Files) -> AsyncIterator[Path]:
     """The files in a folder that is gone afterwards."""
-    with TemporaryDirectory(prefix="evals-") as private:
-        # Within one that nobody else can enter it may be open, so that other users can be given it.
-        folder = Path(private) / "answer"
-        folder.mkdir(mode=0o755)
+    with private_folder("answer") as folder:
         await in_a_thread(write_files, folder, files)
         yield folder
 

@@ -6,6 +6,7 @@ import unicodedata
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 MAX_FILES = 200
 MAX_FILE_BYTES = 1024**2
@@ -22,6 +23,18 @@ _IN_THE_WAY = {errno.EEXIST, errno.ELOOP, errno.ENOTDIR, errno.EISDIR}
 
 class UnsafePath(Exception):  # noqa: N818
     """Files that are not written, none of them, and why."""
+
+
+@contextmanager
+def private_folder(name: str) -> Iterator[Path]:
+    """An empty folder that is gone afterwards.
+
+    It is in one that nobody else can enter, so it may be open: other users can be given it.
+    """
+    with TemporaryDirectory(prefix="evals-") as private:
+        folder = Path(private) / name
+        folder.mkdir(mode=0o755)
+        yield folder
 
 
 def check_files(files: Mapping[str, str]) -> None:

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from io import BytesIO
 from math import sqrt
 from pathlib import Path
-from uuid import uuid4
 
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from PIL import Image
 
+from eval_pipeline.journal.disk import swap_in
 from eval_pipeline.plots.drawing import drawing
 from eval_pipeline.plots.labels import shown
 
@@ -51,22 +51,12 @@ def as_markdown(figure: Figure, title: str) -> str:
 
 def write_plots(folder: Path, figures: Mapping[str, Figure]) -> list[Path]:
     """Write name.png and name.svg for each figure; readers see the old file or the new one."""
-    folder.mkdir(parents=True, exist_ok=True)
     written = []
     for name, figure in figures.items():
         for ending, content in (("png", png(figure)), ("svg", svg(figure))):
             written.append(folder / f"{name}.{ending}")
-            _swap_in(written[-1], content)
+            swap_in(written[-1], content)
     return written
-
-
-def _swap_in(path: Path, content: bytes) -> None:
-    unfinished = path.with_name(f".{path.name}.{uuid4().hex}")
-    try:
-        unfinished.write_bytes(content)
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
 
 
 def _few_colours(figure: Figure, dpi: int) -> bytes:

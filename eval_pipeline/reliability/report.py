@@ -1,7 +1,5 @@
 """How far judges can be trusted, as people read it: a table per measure, and what it means."""
 
-import os
-import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,6 +9,7 @@ import duckdb
 from tabulate import tabulate
 
 from eval_pipeline.journal import explained
+from eval_pipeline.journal.disk import swap_in
 from eval_pipeline.queries import query
 from eval_pipeline.reliability.measures import (
     BETWEEN_JUDGES,
@@ -82,14 +81,8 @@ class Report:
 
     def write(self, path: Path, when: datetime) -> None:
         """Puts the page in place as a whole."""
-        temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(3)}")
         with explained(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                temporary.write_text(self.page(when), "utf-8")
-                temporary.replace(path)
-            finally:
-                temporary.unlink(missing_ok=True)
+            swap_in(path, self.page(when).encode())
 
 
 def _unused_labels(db: duckdb.DuckDBPyConnection) -> list[str]:

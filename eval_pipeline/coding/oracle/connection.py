@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -167,6 +167,3 @@ def _marked(error: BaseException) -> BaseException:
     """So that what an answer raised is told from what goes wrong in understanding it."""
     error.__dict__["__evals_raised__"] = True
     return error
-
-
-Asks = Callable[[Asked], Any]

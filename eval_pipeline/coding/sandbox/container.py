@@ -1,8 +1,7 @@
-"""Commands in containers of docker or podman, where bubblewrap can not make its namespaces.
+"""Commands in containers of podman, where bubblewrap can not make its namespaces.
 
 The container has the programs of this machine, mounted read-only into an image of links and a few
-lines: a toolchain that was prepared here then runs there. An engine on another kind of system needs
-an image that has the programs.
+lines: a toolchain that was prepared here then runs there.
 """
 
 import asyncio
@@ -11,7 +10,7 @@ import shutil
 import tarfile
 import tempfile
 from asyncio.subprocess import DEVNULL, PIPE, Process
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -47,26 +46,24 @@ class ContainerSandbox:
     """One new container per command, without network, rights or anything to write to."""
 
     engine: str
-    image: str | None = None
     isolation: Isolation = "container"
     _made: list[str] = field(default_factory=list, repr=False, compare=False)
 
     @classmethod
-    def found(cls, image: str | None = None) -> "ContainerSandbox":
+    def found(cls) -> "ContainerSandbox":
         """With the engine on the search path; SandboxError if there is none."""
         for name in ENGINES:
             if (engine := shutil.which(name)) is not None:
-                return cls(engine, image)
+                return cls(engine)
         raise SandboxError(f"there is no container engine: none of {', '.join(ENGINES)}")
 
     async def run(self, command: Command) -> Finished:
         if command.channel is not None and not self.engine.endswith("podman"):
             raise SandboxError("Only podman can hand a channel to a command; docker can not.")
-        image = self.image or await self._image_of_this_host()
-        mounts = () if self.image else tuple(host_mounts())
+        image = await self._image_of_this_host()
         with tempfile.NamedTemporaryFile() as files:
             _pack(command.folder, files)
-            confined = _Contained(self.engine, image, mounts, command, files)
+            confined = _Contained(self.engine, image, command, files)
             return await supervise(command, confined)
 
     async def _image_of_this_host(self) -> str:
@@ -84,15 +81,8 @@ class ContainerSandbox:
 class _Contained:
     """One command in its container."""
 
-    def __init__(
-        self,
-        engine: str,
-        image: str,
-        mounts: Sequence[str],
-        command: Command,
-        files: IO[bytes],
-    ) -> None:
-        self._engine, self._image, self._mounts = engine, image, mounts
+    def __init__(self, engine: str, image: str, command: Command, files: IO[bytes]) -> None:
+        self._engine, self._image = engine, image
         self._command, self._files = command, files
         self._name = f"evals-{secrets.token_hex(8)}"
         self._process: Process | None = None
@@ -126,7 +116,7 @@ class _Contained:
         for folder in (WORK, _TMP):
             size = f"size={limits.disk_mb}m"
             yield from ("--tmpfs", f"{folder}:rw,exec,nosuid,nodev,mode=1777,{size}")
-        yield from self._mounts
+        yield from host_mounts()
         if command.folder is not None:
             yield from mounted(command.folder, INPUT)
         for mount in command.mounts:

@@ -39,17 +39,12 @@ _NAMESPACES = (
 log = logging.getLogger(__name__)
 
 
-def open_sandbox(
-    isolation: Isolation, *, unsafe: bool = False, image: str | None = None
-) -> Sandbox:
-    """The sandbox of that kind; SandboxError with the ways out if it does not hold here.
-
-    `image` is for containers where this machine's own programs can not run in one.
-    """
+def open_sandbox(isolation: Isolation, *, unsafe: bool = False) -> Sandbox:
+    """The sandbox of that kind; SandboxError with the ways out if it does not hold here."""
     if isolation == "none" or unsafe:
         return _unsafe(unsafe=unsafe)
     try:
-        return _proven(isolation, image)
+        return _proven(isolation)
     except SandboxError as error:
         forbidden = isolation == "bwrap" and "could not start a command" in str(error)
         hint = _NAMESPACES if forbidden else ""
@@ -71,16 +66,16 @@ def _unsafe(*, unsafe: bool) -> Sandbox:
 
 
 @cache
-def _proven(isolation: Isolation, image: str | None) -> Sandbox:
+def _proven(isolation: Isolation) -> Sandbox:
     """Tried once per process: walls that stood a minute ago still stand."""
-    sandbox = BwrapSandbox.found() if isolation == "bwrap" else ContainerSandbox.found(image)
+    sandbox = BwrapSandbox.found() if isolation == "bwrap" else ContainerSandbox.found()
     # In a thread, as whoever opens a sandbox may be in the middle of waiting for something else.
     with ThreadPoolExecutor(1) as threads:
-        threads.submit(asyncio.run, prove(sandbox, own_programs=image is None)).result()
+        threads.submit(asyncio.run, prove(sandbox)).result()
     return sandbox
 
 
-async def prove(sandbox: Sandbox, *, own_programs: bool = True) -> None:
+async def prove(sandbox: Sandbox) -> None:
     """Has a decoy looked for from inside; SandboxError if anything of it can be seen."""
     ours, theirs = socket.socketpair()
     with ours, theirs:  # without a channel, no test could say what came of it
@@ -96,13 +91,13 @@ async def prove(sandbox: Sandbox, *, own_programs: bool = True) -> None:
         listener.listen()
         os.putenv(_DECOY, secret)  # for whatever is started now, and not for us
         try:
-            await _look(sandbox, file.name, listener.getsockname()[1], own_programs=own_programs)
+            await _look(sandbox, file.name, listener.getsockname()[1])
         finally:
             os.unsetenv(_DECOY)
 
 
-async def _look(sandbox: Sandbox, file: str, port: int, *, own_programs: bool) -> None:
-    interpreter, mounts = _interpreter() if own_programs else ("python3", ())
+async def _look(sandbox: Sandbox, file: str, port: int) -> None:
+    interpreter, mounts = _interpreter()
     words = (interpreter, "-I", "-S", "-c", _PROBE, _DECOY, file, str(port))
     seen = await sandbox.run(Command(words, mounts=mounts, limits=_LIMITS))
     if not seen.succeeded or seen.output.strip() != _HOLDS:

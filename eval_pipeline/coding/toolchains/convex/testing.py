@@ -6,19 +6,18 @@ import socket
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from secrets import token_hex
 from string import Template
-from tempfile import TemporaryDirectory
 
 from pydantic import ValidationError
 
-from eval_pipeline.coding.records import CodingTask, Step, TestResult
+from eval_pipeline.coding.records import CodingTask, Files, Step, TestResult
 from eval_pipeline.coding.sandbox.cleaning import clean
 from eval_pipeline.coding.sandbox.sandbox import Command, Finished, Limits, SandboxError
 from eval_pipeline.coding.toolchains.convex.layout import SOURCES
 from eval_pipeline.coding.toolchains.convex.project import project
 from eval_pipeline.coding.toolchains.toolchain import GraderError, Workbench
+from eval_pipeline.coding.writing import private_folder, write_files
 from eval_pipeline.record import Record
 
 LONGEST_REPORT = 4 << 20
@@ -58,8 +57,8 @@ async def take_tests(
 ) -> Step:
     """Runs the grader's files and says what is to be made of what they tell."""
     secret, token = token_hex(16), token_hex(4)
-    with TemporaryDirectory(prefix="evals-") as private:
-        grader = _write_grader(Path(private) / "grader", task, token)
+    with private_folder("grader") as grader:
+        write_files(grader, _with_canaries(task, token))
         with project(workbench, {"grader": grader}) as seen:
             command = Command(argv, mounts=seen.mounts, env=seen.env, limits=limits)
             finished, told = await _run(command, workbench, secret, token)
@@ -85,18 +84,15 @@ def _canary_names(token: str) -> list[str]:
     return [line for line in CANARIES.substitute(token=token).splitlines() if token in line]
 
 
-def _write_grader(folder: Path, task: CodingTask, token: str) -> Path:
-    """The grader's files with canaries after every file's own tests."""
+def _with_canaries(task: CodingTask, token: str) -> Files:
+    """The grader's files, with canaries after every file's own tests."""
     if not any(_is_test(path) for path in task.grader):
         raise GraderError(f"{task.id} has no grader/*.test.ts.")
-    for path, text in task.grader.items():
-        target = folder / path.removeprefix("grader/")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        canaries = CANARIES.substitute(token=token) if _is_test(path) else ""
-        target.write_text(text + canaries, "utf-8")
-    for written in (folder, *folder.rglob("*")):
-        written.chmod(0o755 if written.is_dir() else 0o644)
-    return folder
+    canaries = CANARIES.substitute(token=token)
+    return {
+        path.removeprefix("grader/"): text + canaries if _is_test(path) else text
+        for path, text in task.grader.items()
+    }
 
 
 async def _run(

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from eval_pipeline.coding.oracle import relay
 from eval_pipeline.coding.oracle.relay import Reports
@@ -17,7 +16,7 @@ from eval_pipeline.coding.sandbox.sandbox import Command, Finished, Limits, Moun
 from eval_pipeline.coding.toolchains.python.checking import ending, limits_of
 from eval_pipeline.coding.toolchains.python.environment import ROOT, Environment
 from eval_pipeline.coding.toolchains.toolchain import Workbench
-from eval_pipeline.coding.writing import write_files
+from eval_pipeline.coding.writing import private_folder, write_files
 
 _PREFIX = "grader/"
 # How much longer the tests may take than the answer, so that it is clear who was too slow.
@@ -36,10 +35,7 @@ async def test(task: CodingTask, workbench: Workbench) -> Step:
 @contextmanager
 def _grader(task: CodingTask) -> Iterator[Path]:
     """The task's tests in a folder that commands may read."""
-    with TemporaryDirectory(prefix="evals-") as private:
-        # Within one that nobody else can enter it may be open, so that other users can be given it.
-        folder = Path(private) / "grader"
-        folder.mkdir(mode=0o755)
+    with private_folder("grader") as folder:
         files = {path.removeprefix(_PREFIX): text for path, text in task.grader.items()}
         write_files(folder, files)
         yield folder
