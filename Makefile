@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 MODULE := eval_pipeline.definitions
 
-.PHONY: setup toolchains packages demo dev test validate check bench docs lock clean
+.PHONY: setup toolchains packages browser demo dev test validate check bench docs lock clean
 
 setup: $(READY)
 
@@ -19,8 +19,10 @@ $(READY): requirements.lock pyproject.toml Makefile
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@# `dagster asset materialize` looks for its code in DAGSTER_MODULE_NAME, `dagster dev` in
 	@# pyproject.toml, and the latter fails if the former is set: so the command itself sees to it,
-	@# and keeps still about Dagster's plans to rename its commands.
+	@# and keeps still about Dagster's plans to rename its commands. Schedules and sensors are found
+	@# through DAGSTER_HOME alone, which is the project root.
 	@printf '%s\n' '#!/bin/sh' \
+	  'case "$$1" in schedule|sensor|run|instance) test -e dagster.yaml && export DAGSTER_HOME="$${DAGSTER_HOME:-$$PWD}";; esac' \
 	  'test "$$1" = dev || export DAGSTER_MODULE_NAME="$${DAGSTER_MODULE_NAME:-$(MODULE)}"' \
 	  'exec "$$(dirname "$$0")/python" -W ignore:Function -m dagster "$$@"' > $(BIN)/dagster
 	@touch $@
@@ -50,8 +52,14 @@ check: $(READY)
 # Of the coding tasks, those that have changed; where nobody can tell, one of each category.
 BASE := $(shell git rev-parse --quiet --verify HEAD~1 2>/dev/null)
 
+# The UI is tested in a browser; where none can be had, these tests are skipped and say so.
+browser:
+	@command -v chromium > /dev/null || { test "$$(id -u)" = 0 && command -v apt-get > /dev/null \
+	  && apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; } \
+	  || echo "Without chromium, the tests in a browser are skipped; on Debian: apt-get install chromium"
+
 # Three at a time on two cores: many tests wait for processes.
-test: check toolchains
+test: check toolchains browser
 	$(BIN)/pytest -n 3 --dist loadfile
 	$(BIN)/evals validate-answers $(if $(BASE),--changed $(BASE),--filter /001-)
 

@@ -86,6 +86,7 @@ def write_settings(
         f'gateways = [{{ name = "bench", kind = "openai", base_url = "{base_url}" }}]',
         'selection = { exclude_models = ["bench/judge"] }',
         'judge = { model = "bench/judge" }',
+        "automation = { preflight = false }",
         f"concurrency = {{ num_workers = {at_once}, max_concurrent_models = {models_at_once} }}",
         f"requests = {{ {', '.join(f'{name} = {chosen[name]}' for name in chosen)} }}",
     ]

@@ -16,13 +16,20 @@ from eval_pipeline.journal import JUDGED, PREDICTIONS, STREAMS, Journal, Stream
 from eval_pipeline.journal.disk import GoneError, JournalError, remove
 from eval_pipeline.journal.lines import JSONL, PARQUET, longest_line, quoted
 from eval_pipeline.processes import EXPLAINED, GONE, last_words, run_module
-from eval_pipeline.queries import apply_migrations, clear, run_file
+from eval_pipeline.queries import (
+    apply_migrations,
+    clear,
+    migration_names,
+    migration_texts,
+    run_file,
+)
 from eval_pipeline.records import now
 
 TABLES = {
     "versions": ["benchmark_versions"],
     "items": ["items"],
     "sightings": ["model_catalog"],
+    "attempts": ["attempts"],
     "runs": ["runs", "plans"],
     "predictions": ["predictions"],
     "judged": ["judged", "steps"],
@@ -39,6 +46,8 @@ LEAST_MEMORY = 88 * MEGABYTE
 PARQUET_FACTOR = 4
 # Rows are wide: a group of them is held in memory until it is written.
 ROWS_AT_ONCE = 4096
+# By the migrations that made it: running them takes much longer than copying what they make.
+_BLANKS: dict[tuple[str, ...], bytes] = {}
 
 
 class WarehouseError(Exception):
@@ -94,8 +103,7 @@ def fill(path: Path, order: Order) -> None:
 
 
 def _fill(path: Path, order: Order, settings: Mapping[str, str]) -> None:
-    if order.base is not None:
-        _copy(order.base, path)
+    _begin(path, order, settings)
     with _new_file(path, settings) as connection:
         apply_migrations(connection)
         for stream in order.loads:
@@ -108,19 +116,43 @@ def _fill(path: Path, order: Order, settings: Mapping[str, str]) -> None:
         connection.execute("checkpoint")
 
 
-def _copy(base: Path, path: Path) -> None:
+def _begin(path: Path, order: Order, settings: Mapping[str, str]) -> None:
+    """What is filled: a copy of the file as it is, or a file with all tables and no rows."""
     try:
-        shutil.copyfile(base, path)
+        if order.base is not None:
+            shutil.copyfile(order.base, path)
+        else:
+            path.write_bytes(_blank(path, settings))
     except OSError as error:
         raise _not_built(error) from None
 
 
+def _blank(path: Path, settings: Mapping[str, str]) -> bytes:
+    """The bytes of a file that the migrations made, at this path the first time."""
+    made_with = (*migration_names(), *migration_texts())
+    if made_with not in _BLANKS:
+        with _new_file(path, settings) as connection:
+            apply_migrations(connection)
+            connection.execute("checkpoint")
+        _BLANKS[made_with] = path.read_bytes()
+    return _BLANKS[made_with]
+
+
 def _note(connection: duckdb.DuckDBPyConnection, order: Order) -> None:
-    for part, snapshot in order.snapshots.items():
-        if order.base is None or part in order.changed:
-            connection.execute(
-                "insert or replace into published values (?, ?, ?)", [part, snapshot, now()]
-            )
+    """Says what the file shows, and since when."""
+    at = now()
+    parts = {
+        part: snapshot
+        for part, snapshot in order.snapshots.items()
+        if order.base is None or part in order.changed
+    }
+    # One statement for all: one that may replace rows takes milliseconds to plan.
+    connection.execute(
+        "insert or replace into published select unnest($parts), unnest($snapshots), $at",
+        {"parts": list(parts), "snapshots": list(parts.values()), "at": at},
+    )
+    if order.base is None:
+        connection.execute("update schema_migrations set applied_at = $at", {"at": at})
 
 
 @contextmanager
@@ -129,12 +161,14 @@ def _new_file(path: Path, settings: Mapping[str, str]) -> Iterator[duckdb.DuckDB
         "preserve_insertion_order": "false",
         "temp_directory": f"{path}.spill",
         "allocator_flush_threshold": "1MB",
-        "allocator_bulk_deallocation_flush_threshold": "1MB",
+        # Less would make the system hand out the same pages anew for every query.
+        "allocator_bulk_deallocation_flush_threshold": "4MB",
     }
     try:
         with duckdb.connect(config={**frugal, **settings}) as connection:
-            rows = f"row_group_size {ROWS_AT_ONCE}"
-            connection.execute(f"attach {quoted(path)} as warehouse ({rows})")
+            # Nobody would want a half-built file back, so no log of how far it got is written.
+            options = f"row_group_size {ROWS_AT_ONCE}, recovery_mode no_wal_writes"
+            connection.execute(f"attach {quoted(path)} as warehouse ({options})")
             connection.execute("use warehouse")
             yield connection
     except _WRITING_FAILED as error:

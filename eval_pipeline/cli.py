@@ -14,6 +14,7 @@ from eval_pipeline.coding.sandbox.sandbox import SandboxError
 from eval_pipeline.coding.scaffold import ScaffoldError
 from eval_pipeline.coding.toolchains.toolchain import ToolchainError
 from eval_pipeline.coding.validating import TasksError
+from eval_pipeline.due import for_people, summed_up
 from eval_pipeline.environment import SettingsError
 from eval_pipeline.exam.dataset import DatasetError
 from eval_pipeline.journal import Journal, JournalError
@@ -21,9 +22,11 @@ from eval_pipeline.providers.demo.faults import Faults
 from eval_pipeline.providers.demo.server import serve
 from eval_pipeline.providers.model_lists import CatalogError
 from eval_pipeline.queries import query
+from eval_pipeline.records import now
 from eval_pipeline.reporting import (
     comparison_lines,
     differences_table,
+    due_table,
     leaderboard_tables,
     schema_page,
     steps_table,
@@ -81,15 +84,50 @@ def run(
     from eval_pipeline.defs.launch import evaluate  # noqa: PLC0415
 
     cli_coding.show_log()
-    try:
+    with cli_coding.ends_in_order():
         settings = cli_coding.read_settings(unsafe_no_sandbox=unsafe_no_sandbox)
-        failures = evaluate(settings, Mode.FRESH if fresh else Mode.FIX)
-    except KeyboardInterrupt:
-        typer.echo("Interrupted. What was answered is kept: the same command goes on.", err=True)
-        sys.exit(130)
-    if failures:
-        typer.echo("\n".join(failures), err=True)
-        sys.exit(1)
+        cli_coding.end_with(evaluate(settings, Mode.FRESH if fresh else Mode.FIX))
+
+
+@app.command()
+def job(
+    name: Annotated[
+        str | None, typer.Argument(help="Which one; without a name, all are listed.")
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option("-m", "--model", help="Of evaluate: the model, its partition.")
+    ] = None,
+    config: Annotated[
+        str | None, typer.Option(help="Run config as JSON, instead of what the settings say.")
+    ] = None,
+) -> None:
+    """Run one of Dagster's jobs, with the same history as in the UI."""
+    from eval_pipeline.definitions import find_job, named_jobs  # noqa: PLC0415
+    from eval_pipeline.defs.launch import dagster_instance, run_job  # noqa: PLC0415
+
+    settings = Settings.from_env()
+    if name is None:
+        for known in named_jobs(settings).values():
+            _say(f"{known.name}: {known.description}")
+        return
+    cli_coding.show_log()
+    chosen = find_job(settings, name)
+    with cli_coding.ends_in_order(), dagster_instance(settings) as instance:
+        cli_coding.end_with(run_job(chosen, instance, partition=model, config=config))
+
+
+@app.command()
+def due() -> None:
+    """Print which models are due to be evaluated again, and why or why not."""
+    from eval_pipeline.defs.launch import dagster_instance  # noqa: PLC0415
+    from eval_pipeline.defs.schedules import NOBODY, decide_all  # noqa: PLC0415
+
+    settings = Settings.from_env()
+    with dagster_instance(settings) as instance:
+        decisions = decide_all(settings, instance, now())
+    if decisions:
+        console.print(due_table(for_people(decisions)))
+    _say(summed_up(decisions) if decisions else NOBODY)
 
 
 @app.command()

@@ -2,7 +2,8 @@
 
 import logging
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import groupby
 from typing import TYPE_CHECKING, Annotated
 
@@ -145,11 +146,8 @@ def _ablated(planned: "Ablation", settings: Settings, margin: float) -> None:
     from eval_pipeline.defs.launch import evaluate  # noqa: PLC0415
 
     show_log()
-    try:
+    with ends_in_order():
         failures = planned.run(evaluate, typer.echo)
-    except KeyboardInterrupt:
-        typer.echo("Interrupted. What was answered is kept: the same command goes on.", err=True)
-        sys.exit(130)
     with Warehouse(settings.database, Journal(settings.journal)).reading() as db:
         report = AblationReport(planned, measure(db, planned), margin, failures)
     path = settings.reports / f"ablation_{planned.toolchain}.md"
@@ -158,6 +156,21 @@ def _ablated(planned: "Ablation", settings: Settings, margin: float) -> None:
     for line in report.remarks():
         console.print(Text(line))
     typer.echo(f"The report is in {path.relative_to(settings.root)}.")
+    end_with(failures)
+
+
+@contextmanager
+def ends_in_order() -> Iterator[None]:
+    """Interrupted, it says how to go on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        typer.echo("Interrupted. What was answered is kept: the same command goes on.", err=True)
+        sys.exit(130)
+
+
+def end_with(failures: Sequence[str]) -> None:
+    """Tells what went wrong, if anything did, and ends with 1."""
     if failures:
         typer.echo("\n".join(failures), err=True)
         sys.exit(1)

@@ -21,6 +21,7 @@ DERIVED = (
 # Of what changes without the long streams, the derived tables that show it; of the rest, all do.
 SHOWN_IN: Mapping[str, Sequence[str]] = {
     "sightings": (),
+    "attempts": (),
     "rejudged": ("judge_reliability",),
     "labels": ("judge_reliability",),
 }

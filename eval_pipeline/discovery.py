@@ -3,14 +3,26 @@
 import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
+from functools import cached_property
 from typing import NamedTuple
 
 from eval_pipeline.catalog import Catalog, Selected, fetch, select
+from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.journal import SIGHTINGS, Journal
+from eval_pipeline.news import News, Past, compare, shortened
+from eval_pipeline.preflight import NOBODY_TRIED, Preflight, preflight
 from eval_pipeline.providers.gateways import Gateways
 from eval_pipeline.records import Model, Sighting, now
 from eval_pipeline.runs import RunError
 from eval_pipeline.settings import Settings
+
+TRIED_AGAIN_AFTER = timedelta(days=1)
+"""When a model that was kept out is by itself a reason to refresh."""
+NOTHING_SELECTED = (
+    "No model is selected, so nothing is changed. See [selection] in eval_pipeline.toml "
+    "and the variable MODELS."
+)
 
 log = logging.getLogger(__name__)
 
@@ -23,59 +35,142 @@ class Changes(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Refreshed:
-    """What a refresh found."""
+class Look:
+    """What the gateways list, what of it the settings select, and what was known before."""
 
     catalog: Catalog
     selected: Selected
-    before: Mapping[str, Model]
+    past: Past
 
     @property
     def warnings(self) -> tuple[str, ...]:
         return (*self.catalog.warnings, *self.selected.warnings)
 
+    @cached_property
+    def news(self) -> News:
+        """What has changed since each gateway answered last."""
+        return compare(self.past, self.catalog)
+
+    @property
+    def newly_selected(self) -> tuple[Model, ...]:
+        """Those that can not be partitions yet: they were not selected or not listed last time."""
+        running = {name for name, one in self.past.listed.items() if one.selected}
+        return tuple(model for model in self.selected.models if model.id not in running)
+
+    @property
+    def summary(self) -> str:
+        count = len({model.gateway for model in self.catalog.models})
+        gateways = "1 gateway" if count == 1 else f"{count} gateways"
+        return f"{len(self.catalog.models)} models at {gateways}"
+
+    def missing(self, partitions: Iterable[str]) -> tuple[str, ...]:
+        """Selected models that are no partitions, though nobody has just found them dead."""
+        there, then = set(partitions), now() - TRIED_AGAIN_AFTER
+        dead = {
+            name
+            for name, one in self.past.latest.items()
+            if one.kept_out is not None and one.seen_at > then
+        }
+        return tuple(one.id for one in self.selected.models if one.id not in there | dead)
+
+    def reasons(self, partitions: Iterable[str]) -> list[str]:
+        """Why the catalog is to be refreshed, in sentences; none if nothing has changed."""
+        missing = ", ".join(shortened(self.missing(partitions)))
+        return [*self.news.sentences(), *([f"Not a partition yet: {missing}."] if missing else [])]
+
+    def fingerprint(self, partitions: Iterable[str]) -> str:
+        """The same for the same reasons; but after a refresh, and on another day, they are new."""
+        appeared, vanished, repriced, _ = self.news
+        changes = (appeared, vanished, repriced, self.missing(partitions))
+        times = f"{self.past.refreshed_at} {now():%Y-%m-%d}"
+        return fingerprint(times, *("\n".join(names) for names in changes))
+
+
+@dataclass(frozen=True)
+class Refreshed(Look):
+    """What a refresh found; models for which nobody answers are not among the selected."""
+
+    tried: Preflight
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        return (*super().warnings, *self.tried.warnings)
+
     def changes(self, partitions: Iterable[str]) -> Changes:
         """Partitions in step with the selection; those of a gateway that failed to answer stay."""
         there, wanted = set(partitions), {model.id for model in self.selected.models}
+        known, failed = self.past.latest, self.catalog.failed
         removed = {
             model
             for model in there - wanted
-            if model not in self.before or self.before[model].gateway not in self.catalog.failed
+            if model not in known or known[model].model.gateway not in failed
         }
         return Changes(tuple(sorted(wanted - there)), tuple(sorted(removed)))
 
 
-async def refresh(settings: Settings, journal: Journal) -> Refreshed:
-    """Asks every gateway for its models and journals what was seen."""
-    before = known_models(journal)
+async def look(settings: Settings, journal: Journal) -> Look:
+    """Asks every gateway for its models; nothing is journalled, and no model is asked."""
+    past = Past.of(journal.read(SIGHTINGS))
     async with Gateways(settings) as gateways:
         catalog = await fetch(settings, gateways.lent_client, redact=settings.redact)
     selected = select(catalog.models, settings.selection, text_only=settings.plan.text_only)
-    refreshed = Refreshed(catalog, selected, before)
-    for warning in refreshed.warnings:
+    return Look(catalog, selected, past)
+
+
+async def refresh(settings: Settings, journal: Journal) -> Refreshed:
+    """Looks, tries the models that are newly selected, and journals what was seen."""
+    seen = await look(settings, journal)
+    _warn(seen.warnings)
+    if not seen.selected.models:
+        raise RunError(f"{NOTHING_SELECTED} {' '.join(seen.selected.warnings)}".strip())
+    wanted = settings.automation.preflight
+    tried = await preflight(seen.newly_selected, settings) if wanted else NOBODY_TRIED
+    _warn(tried.warnings)
+    refreshed = _without_dead(seen, tried)
+    _keep(refreshed, journal)
+    for sentence in refreshed.news.sentences():
+        log.info(sentence)
+    return refreshed
+
+
+def _warn(warnings: Iterable[str]) -> None:
+    for warning in warnings:
         log.warning(warning)
-    if not selected.models:
+
+
+def _without_dead(seen: Look, tried: Preflight) -> Refreshed:
+    alive = tuple(model for model in seen.selected.models if model.id not in tried.kept_out)
+    if not alive:
+        said = shortened(tuple(f"{model}: {why}" for model, why in tried.kept_out.items()))
         raise RunError(
-            "No model is selected, so nothing is changed. See [selection] in eval_pipeline.toml "
-            f"and the variable MODELS. {' '.join(selected.warnings)}".strip()
+            "Nobody answers for any of the selected models, so nothing is changed. To select "
+            f"them all the same: preflight = false under [automation]. {'; '.join(said)}"
         )
-    chosen = {model.id for model in selected.models}
-    moment = now()
+    return Refreshed(seen.catalog, Selected(alive, seen.selected.warnings), seen.past, tried)
+
+
+def _keep(refreshed: Refreshed, journal: Journal) -> None:
+    chosen = {model.id for model in refreshed.selected.models}
+    kept_out, moment = refreshed.tried.kept_out, now()
     journal.write_whole(
         SIGHTINGS,
         f"{moment:%Y%m%dT%H%M%S.%f}",
         records=[
-            Sighting(model=model, selected=model.id in chosen, seen_at=moment)
-            for model in catalog.models
+            Sighting(
+                model=model,
+                selected=model.id in chosen,
+                kept_out=kept_out.get(model.id),
+                seen_at=moment,
+            )
+            for model in refreshed.catalog.models
         ],
     )
-    return refreshed
 
 
 def known_models(journal: Journal) -> Mapping[str, Model]:
     """Every model ever seen, as it was described last."""
-    sightings = sorted(journal.read(SIGHTINGS), key=lambda sighting: sighting.seen_at)
-    return {sighting.model.id: sighting.model for sighting in sightings}
+    latest = Past.of(journal.read(SIGHTINGS)).latest
+    return {name: sighting.model for name, sighting in latest.items()}
 
 
 def look_up(journal: Journal, model_ids: Iterable[str]) -> list[Model]:

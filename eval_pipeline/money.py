@@ -132,12 +132,10 @@ class Purse:
     def reached(self) -> bool:
         return self.spent_usd >= self.limit_usd
 
-    def has_room(self, expected: Expected) -> bool:
-        """Whether it fits beside what is being spent; one alone may try, and the first has to."""
-        if not self.underway:
-            return True
-        usd = self.spent_usd + self.reserved_usd + expected.cost_usd
-        return usd <= self.limit_usd and not expected.untried
+    def has_room(self, cost_usd: float) -> bool:
+        """Whether it fits beside what is being spent; one alone may try."""
+        usd = self.spent_usd + self.reserved_usd + cost_usd
+        return not self.underway or usd <= self.limit_usd
 
     def sentence(self) -> str:
         """That it is empty."""
@@ -145,12 +143,13 @@ class Purse:
         return f"The budget of {limit} USD per {self.purpose} is spent ({spent} USD)."
 
 
-@dataclass(frozen=True)
+@dataclass
 class Account:
-    """The purses that one run of one model draws on."""
+    """The purses that one run of one model draws on, and how many of its requests are under way."""
 
     purses: Sequence[Purse] = ()
     waiting: list[asyncio.Future[None]] = field(default_factory=list)
+    underway: int = 0
 
     def warning(self, usd: float | None) -> str | None:
         """That so much more will not be there."""
@@ -165,15 +164,22 @@ class Account:
         """Sets money aside for a request; at first and near the end it waits for the others."""
         if not self.purses:
             return 0.0
-        while not all(purse.has_room(expected := expect()) for purse in self.purses):
+        while not self._has_room(expected := expect()):
             self._check()
             self.waiting.append(future := halt.future())
             await future
         self._check()
+        self.underway += 1
         for purse in self.purses:
             purse.reserved_usd += expected.cost_usd
             purse.underway += 1
         return expected.cost_usd
+
+    def _has_room(self, expected: Expected) -> bool:
+        """The model's first request shows what the others cost; other models need not wait."""
+        if expected.untried and self.underway:
+            return False
+        return all(purse.has_room(expected.cost_usd) for purse in self.purses)
 
     def _check(self) -> None:
         for purse in self.purses:
@@ -182,6 +188,9 @@ class Account:
 
     def settle(self, reserved_usd: float, cost_usd: float) -> None:
         """The request is done and cost so much."""
+        if not self.purses:
+            return
+        self.underway -= 1
         for purse in self.purses:
             purse.underway -= 1
             purse.reserved_usd = max(0.0, purse.reserved_usd - reserved_usd)

@@ -14,7 +14,7 @@ from pydantic import (
 )
 
 from eval_pipeline.coding.records import Isolation
-from eval_pipeline.gateway import Extra, Name, Override
+from eval_pipeline.gateway import Address, Extra, Name, Override
 from eval_pipeline.record import Record
 from eval_pipeline.records import ModelId, PlanFilter, SuiteKind
 
@@ -141,6 +141,20 @@ class Requests(Record):
     longest_wait_s: float = Field(default=60, ge=0, allow_inf_nan=False)
     total_s: float = Field(default=3600, gt=0, allow_inf_nan=False)
     stop_after_failures: int = Field(default=100, ge=1)
+
+
+class Automation(Record):
+    """What Dagster does by itself: when it looks, what it may start, and how backfills run."""
+
+    schedule: str = Field(default="0 */4 * * *", pattern=r"^\S+( +\S+){4}$")
+    # Both cost money, so that nobody does them unless told to.
+    evaluate: bool = False
+    judge: bool = False
+    discover_every_s: int = Field(default=3600, ge=30)
+    preflight: bool = True
+    backfill: Literal["one_run", "run_per_model"] = "one_run"
+    # Where people find Dagster's UI, for links in notifications.
+    ui_url: Address = "http://127.0.0.1:3000"
 
 
 class Coding(Record):

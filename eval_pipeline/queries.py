@@ -61,6 +61,11 @@ def migration_names() -> list[str]:
     return sorted(path.name for path in (SQL / "migrations").glob("*.sql"))
 
 
+def migration_texts() -> list[str]:
+    """What the migrations say, in their order."""
+    return [path.read_text("utf-8") for path in sorted((SQL / "migrations").glob("*.sql"))]
+
+
 def recipe() -> list[str]:
     """All that the numbers are made with: if it changes, the file is to be built anew."""
     formulas = [path for pattern in FORMULAS for path in PACKAGE.glob(pattern)]

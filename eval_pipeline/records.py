@@ -159,10 +159,14 @@ class Model(Record):
 
 
 class Sighting(Record):
-    """A model as its gateway listed it at one moment; `selected` says whether it was to be run."""
+    """A model as its gateway listed it at one moment; `selected` says whether it was to be run.
+
+    `kept_out` says why not, though the settings select it: nobody answered for it.
+    """
 
     model: Model
     selected: bool
+    kept_out: str | None = None
     seen_at: AwareDatetime
 
 
@@ -176,6 +180,11 @@ class PlanFilter(Record):
     max_samples: int | None = Field(default=None, ge=1)
     categories: tuple[str, ...] = ()
     test_filter: str = ""
+
+    @property
+    def narrows(self) -> bool:
+        """Whether it makes filtered runs; those without images are ranked, so they are none."""
+        return bool(self.max_samples or self.categories or self.test_filter)
 
 
 class Scope(StrEnum):
@@ -230,6 +239,20 @@ class Run(Record):
             and self.parameters == other.parameters
             and self.samples == other.samples
         )
+
+
+class Attempt(Record):
+    """A launch that set out to evaluate a model, whatever came of it.
+
+    `run_id` is the Dagster run that was launched; the run that it went on with may be an older one.
+    """
+
+    run_id: str
+    model: ModelId
+    experiment: str
+    filtered: bool
+    repair: bool
+    began_at: AwareDatetime
 
 
 class Usage(Record):

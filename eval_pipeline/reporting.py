@@ -1,7 +1,7 @@
 """Rows as people read them: the leaderboard in a terminal, the schema as a page."""
 
 import re
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -10,6 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from eval_pipeline.coding.records import STEPS
+from eval_pipeline.due import Row
 from eval_pipeline.queries import apply_migrations, query
 from eval_pipeline.stats.intervals import LEVEL, Interval
 
@@ -45,13 +46,13 @@ def _leaderboard_table(rows: "pd.DataFrame", judge: str) -> Table:
         table.add_column(name, justify="left" if name == "ties" else "right", no_wrap=True)
     for row in rows.to_dict("records"):
         table.add_row(
-            _range(row["rank_low"], row["rank_high"]),
-            escape(row["model"] + _remarks(row, all_simulated=simulated)),
+            rank_range(row["rank_low"], row["rank_high"]),
+            escape(row["model"] + remarks(row, all_simulated=simulated)),
             f"{row['accuracy']:.1%} ({row['accuracy_low']:.0%} to {row['accuracy_high']:.0%})",
             row["ties"],
-            _number(row["calibration_error"], "{:.3f}"),
+            number(row["calibration_error"], "{:.3f}"),
             f"{row['runs']}x{row['judged']}" if row["runs"] > 1 else str(row["judged"]),
-            _number(row["cost_usd"], "{:.4f}"),
+            number(row["cost_usd"], "{:.4f}"),
         )
     return table
 
@@ -67,14 +68,15 @@ def steps_table(rows: "pd.DataFrame") -> Table:
         table.add_column(name, justify="right", no_wrap=True)
     for row in rows.to_dict("records"):
         table.add_row(
-            escape(row["model"] + _remarks(row, all_simulated=simulated)),
+            escape(row["model"] + remarks(row, all_simulated=simulated)),
             f"{row['passed']}/{row['graded']}",
             *(str(row[step]) for step in STEPS),
         )
     return table
 
 
-def _range(low: int, high: int) -> str:
+def rank_range(low: int, high: int) -> str:
+    """The places that the data allow."""
     return str(low) if low == high else f"{low}-{high}"
 
 
@@ -142,13 +144,14 @@ def _points(share: float) -> str:
     return f"{share * 100:+.1f}"
 
 
-def _remarks(row: Mapping[Hashable, Any], *, all_simulated: bool) -> str:
-    remarks = [
+def remarks(row: Mapping[Hashable, Any], *, all_simulated: bool) -> str:
+    """What must be known of a row besides the model's name."""
+    made = [
         "simulated" if row["simulated"] and not all_simulated else "",
         "text only" if row["scope"] == "text" else "",
         "" if row["experiment"] == "default" else row["experiment"],
     ]
-    said = ", ".join(filter(None, remarks))
+    said = ", ".join(filter(None, made))
     return f" ({said})" if said else ""
 
 
@@ -159,6 +162,16 @@ def versions_table(rows: "pd.DataFrame") -> Table:
         table.add_column(name, overflow="fold", no_wrap=name != "name")
     for row in rows.itertuples(index=False):
         table.add_row(*(escape(str(cell)) for cell in row))
+    return table
+
+
+def due_table(rows: Sequence[Row]) -> Table:
+    """Which models are due, those first."""
+    table = Table(title="Due to be evaluated", box=SIMPLE, show_edge=False, pad_edge=False)
+    for name in Row._fields:
+        table.add_column(name, overflow="fold", no_wrap=name in ("due", "when"))
+    for row in rows:
+        table.add_row(*map(escape, row))
     return table
 
 
@@ -187,5 +200,6 @@ def schema_page() -> str:
     return "\n".join(lines)
 
 
-def _number(value: float | None, form: str) -> str:
+def number(value: float | None, form: str) -> str:
+    """A number if there is one."""
     return "-" if value is None or value != value else form.format(value)  # noqa: PLR0124  (NaN)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Self
 from urllib.parse import quote
 
-from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic import Field, HttpUrl, SecretStr, ValidationError, field_validator, model_validator
 
 from eval_pipeline.environment import (
     SettingsError,
@@ -20,6 +20,7 @@ from eval_pipeline.environment import (
 )
 from eval_pipeline.gateway import KEY_VARIABLES, Address, Gateway, Name, Override
 from eval_pipeline.options import (
+    Automation,
     Budget,
     Coding,
     Concurrency,
@@ -36,6 +37,8 @@ from eval_pipeline.records import Model, ModelId
 
 SETTINGS_FILE = "eval_pipeline.toml"
 SHORTEST_SECRET = 6
+WEBHOOK = "EVALS_WEBHOOK_URL"
+"""Who knows this address can post there, so it is kept like a key."""
 
 
 class Settings(Record):
@@ -54,6 +57,7 @@ class Settings(Record):
     concurrency: Concurrency = Concurrency()
     budget: Budget = Budget()
     requests: Requests = Requests()
+    automation: Automation = Automation()
     experiment: Name = "default"
     experiments: dict[Name, Experiment] = Field(default={}, validate_default=True)
     keys: dict[str, SecretStr] = {}
@@ -111,6 +115,11 @@ class Settings(Record):
     def key(self, variable: str | None) -> SecretStr | None:
         return self.keys.get(variable) if variable else None
 
+    @property
+    def webhook(self) -> SecretStr | None:
+        """Where notifications are posted to, if anywhere."""
+        return self.key(WEBHOOK)
+
     def redact(self, text: str) -> str:
         """The text without any of the keys, for everything that a server had a hand in."""
         for spelling, variable in self._spelled_keys:
@@ -167,6 +176,7 @@ class Settings(Record):
         _refuse_no_sandbox(values, path.name)
         sources = apply_environment(values, env)
         values |= {"root": path.parent, "keys": keys(_key_variables(values), env)}
+        _refuse_no_address(values["keys"].get(WEBHOOK))
         try:
             return cls.model_validate(values)
         except ValidationError as error:
@@ -183,9 +193,19 @@ def _refuse_no_sandbox(values: Mapping[str, Any], source: str) -> None:
         )
 
 
+def _refuse_no_address(webhook: str | None) -> None:
+    try:
+        HttpUrl(webhook or "https://nowhere")
+    except ValidationError:
+        raise SettingsError(
+            f"environment variable {WEBHOOK}: must be an address that begins with https:// "
+            "(or http://)."
+        ) from None
+
+
 def _key_variables(values: Mapping[str, Any]) -> list[str]:
     """Which variables hold keys: those of the gateways' kinds, and those that gateways name."""
-    named = {"HF_TOKEN", *filter(None, KEY_VARIABLES.values())}
+    named = {"HF_TOKEN", WEBHOOK, *filter(None, KEY_VARIABLES.values())}
     gateways = values.get("gateways")
     for gateway in gateways if isinstance(gateways, list) else ():
         if isinstance(gateway, dict) and isinstance(gateway.get("api_key_variable"), str):

@@ -15,10 +15,11 @@ from eval_pipeline.environment import VARIABLES
 from eval_pipeline.gateway import KEY_VARIABLES
 from eval_pipeline.journal import Journal
 from eval_pipeline.providers.demo.server import DemoGateway
+from eval_pipeline.settings import WEBHOOK
 from eval_pipeline_tests.builders import settings_in
 from eval_pipeline_tests.stand import Stand
 
-UNWANTED = {*VARIABLES, *filter(None, KEY_VARIABLES.values()), "HF_TOKEN"}
+UNWANTED = {*VARIABLES, *filter(None, KEY_VARIABLES.values()), "HF_TOKEN", WEBHOOK}
 
 
 def pytest_collection_finish() -> None:

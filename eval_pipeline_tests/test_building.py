@@ -1,5 +1,6 @@
 """The DuckDB file is filled in little memory, from files that may be compacted meanwhile."""
 
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -8,13 +9,16 @@ from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
 from eval_pipeline import building
 from eval_pipeline.benchmark import keep
 from eval_pipeline.building import Order, WarehouseError, build
+from eval_pipeline.deriving import derive
 from eval_pipeline.journal import PREDICTIONS, SIGHTINGS, Journal, Stream
 from eval_pipeline.journal.disk import GoneError
+from eval_pipeline.queries import SQL, apply_migrations, migration_names
 from eval_pipeline.records import Sighting, now
 from eval_pipeline.warehouse import Warehouse
 from eval_pipeline_tests.builders import (
@@ -25,7 +29,7 @@ from eval_pipeline_tests.builders import (
     a_question,
     a_warehouse,
 )
-from eval_pipeline_tests.test_warehouse import rows_of_all_tables
+from eval_pipeline_tests.test_warehouse import rows_of_all_tables, the_warehouse
 
 # Publishes a journal with this many long answers, and says how much the process has grown by it.
 PUBLISHER = """
@@ -119,7 +123,7 @@ def test_a_file_that_was_compacted_meanwhile_is_no_reason_to_give_up(
 
 
 def test_files_that_keep_going_away_are_told_and_the_old_file_stays(tmp_path: Path) -> None:
-    warehouse = a_warehouse(tmp_path)
+    warehouse = the_warehouse(tmp_path)
     before = warehouse.path.read_bytes()
     stale = StaleJournal(warehouse.journal.root, repeat(True))
 
@@ -130,7 +134,7 @@ def test_files_that_keep_going_away_are_told_and_the_old_file_stays(tmp_path: Pa
 
 
 def test_the_pipelines_own_process_does_not_grow_with_the_journal(tmp_path: Path) -> None:
-    a_journal(tmp_path, *(a_prediction(f"q{n}", answer="x" * 20_000) for n in range(2000)))
+    a_journal(tmp_path, *(a_prediction(f"q{n}", answer="x" * 60_000) for n in range(500)))
 
     command = [sys.executable, "-c", PUBLISHER, str(tmp_path)]
     grown_by = subprocess.run(command, capture_output=True, text=True, check=True).stdout
@@ -145,7 +149,7 @@ def a_sighting(**changes: Any) -> Sighting:
 def test_what_has_not_changed_is_not_read_again_and_all_is_as_if_it_had_been(
     tmp_path: Path,
 ) -> None:
-    warehouse = a_warehouse(tmp_path)
+    warehouse = the_warehouse(tmp_path)
     journal = warehouse.journal
     journal.write_whole(SIGHTINGS, "first", records=[a_sighting()])
     warehouse.publish()
@@ -167,7 +171,7 @@ def test_what_has_not_changed_is_not_read_again_and_all_is_as_if_it_had_been(
 
 
 def test_only_the_parts_that_were_asked_for_are_brought_up_to_date(tmp_path: Path) -> None:
-    warehouse = a_warehouse(tmp_path)
+    warehouse = the_warehouse(tmp_path)
     journal = a_journal(tmp_path, a_prediction("q2"))
     journal.write_whole(SIGHTINGS, "first", records=[a_sighting()])
 
@@ -199,3 +203,84 @@ def test_the_process_that_builds_a_large_file_is_not_given_the_keys(
     assert len(rows_of_all_tables(warehouse)["predictions"]) == 1
     assert "PATH" in given
     assert "sk-planted" not in str(given)
+
+
+def catalog(db: duckdb.DuckDBPyConnection) -> dict[str, Any]:
+    """All that a file says about what is in it."""
+    parts = ("tables", "columns", "views", "constraints", "functions", "indexes", "sequences")
+    # Numbers are given in passing, and the others say how the file is named or how full it is.
+    passing = "lambda name: not regexp_matches(name, 'oid$|^database_name$|^estimated_size$')"
+    return {
+        part: db.sql(
+            f"select columns({passing}) from duckdb_{part}() "
+            "where database_name = current_database() order by all"
+        ).fetchall()
+        for part in parts
+    }
+
+
+def migrated() -> dict[str, Any]:
+    with duckdb.connect() as db:
+        apply_migrations(db)
+        return catalog(db)
+
+
+def test_a_file_is_what_the_migrations_make_though_they_run_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(building, "_BLANKS", {})
+    applied: list[list[str]] = []
+    monkeypatch.setattr(
+        building, "apply_migrations", lambda db: applied.append(apply_migrations(db))
+    )
+
+    for name in ("first", "second"):
+        before = now()
+        build(tmp_path / name, Order(Journal(tmp_path / "journal"), {}, []))
+
+    made = migrated()
+    assert all(made[part] for part in ("tables", "columns", "views", "constraints", "functions"))
+    assert applied == [migration_names(), [], []]
+    for name in ("first", "second"):
+        with duckdb.connect(str(tmp_path / name), read_only=True) as db:
+            assert catalog(db) == made
+            recorded = db.sql("select name from schema_migrations order by rowid").fetchall()
+            (since,) = db.sql("select min(applied_at) from schema_migrations").fetchall()[0]
+            assert [one for (one,) in recorded] == migration_names()
+    assert since >= before.replace(tzinfo=None)
+
+
+def test_a_migration_that_was_changed_since_is_followed_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order = Order(Journal(tmp_path / "journal"), {}, [])
+    build(tmp_path / "before", order)
+    shutil.copytree(SQL, tmp_path / "sql")
+    with (tmp_path / "sql" / "migrations" / "0003_published.sql").open("a") as file:
+        file.write(";\ncreate table more (one int)")
+    monkeypatch.setattr("eval_pipeline.queries.SQL", tmp_path / "sql")
+
+    build(tmp_path / "after", order)
+
+    with duckdb.connect(str(tmp_path / "after"), read_only=True) as db:
+        assert db.sql("from more").fetchall() == []
+
+
+def test_a_file_that_is_being_built_has_no_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: set[str] = set()
+
+    def watched(db: duckdb.DuckDBPyConnection, table: str) -> None:
+        derive(db, table)
+        seen.update(path.name for path in tmp_path.iterdir())
+
+    monkeypatch.setattr(building, "derive", watched)
+    journal = a_journal(tmp_path, a_prediction())
+
+    build(tmp_path / "new", Order(journal, {"predictions": "all"}, []))
+
+    assert seen == {"new", "journal"}
+    with duckdb.connect(str(tmp_path / "new"), read_only=True) as db:
+        assert db.sql("select count(*) from predictions").fetchall() == [(1,)]
+        assert db.sql("select part, snapshot from published").fetchall() == [("predictions", "all")]

@@ -221,6 +221,21 @@ def test_models_of_a_launch_draw_on_the_same_purse(tmp_path: Path) -> None:
         asyncio.run(weak.reserve(expecting(1), Halt()))
 
 
+def test_models_that_nobody_has_tried_do_not_wait_for_each_other(tmp_path: Path) -> None:
+    ledger = Ledger(Budget(usd_per_run=10), Journal(tmp_path))
+    strong, weak = ledger.account("run-1", "demo/strong"), ledger.account("run-1", "demo/weak")
+
+    async def begin_both() -> None:
+        await strong.reserve(expecting(1, untried=True), Halt())
+        async with asyncio.timeout(5):
+            await weak.reserve(expecting(1, untried=True), Halt())
+
+    asyncio.run(begin_both())
+
+    assert strong.purses[0] is weak.purses[0]
+    assert strong.purses[0].underway == 2
+
+
 def test_without_a_budget_nothing_is_looked_up(tmp_path: Path) -> None:
     missing = Journal(tmp_path / "not there")
 

@@ -31,12 +31,14 @@ class Graph:
         *assets: str,
         partition: str | None = None,
         config: Mapping[str, object] | None = None,
+        tags: Mapping[str, str] | None = None,
     ) -> dg.ExecuteInProcessResult:
         job = build_definitions(self.settings).resolve_implicit_global_asset_job_def()
         return job.execute_in_process(
             instance=self.instance,
             asset_selection=[dg.AssetKey(name) for name in assets],
             partition_key=partition,
+            tags=dict(tags or {}),
             run_config={
                 "ops": {name: {"config": values} for name, values in (config or {}).items()}
             },
@@ -64,6 +66,12 @@ def instance_in_files(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
         yield instance
 
 
+def told(result: dg.ExecuteInProcessResult, asset: str) -> dict[str, Any]:
+    """The metadata of the asset's only materialization."""
+    (materialized,) = result.asset_materializations_for_node(asset)
+    return {name: one.value for name, one in materialized.metadata.items()}
+
+
 def checks(result: dg.ExecuteInProcessResult) -> dict[str, bool]:
     return {found.check_name: found.passed for found in result.get_asset_check_evaluations()}
 
@@ -75,11 +83,12 @@ def test_the_whole_graph_evaluates_three_models_of_known_skill(
 
     inputs = graph.run("dataset", "model_catalog")
     runs = [graph.run(*STAGES, partition=model) for model in sorted(graph.partitions())]
+    last = {name: told(runs[-1], name) for name in STAGES}
 
     assert inputs.success and all(run.success for run in runs)
     assert graph.partitions() == {"demo/strong", "demo/average", "demo/weak"}
     passed = checks(inputs) | checks(runs[-1])
-    assert len(passed) == 5 and all(passed.values())
+    assert len(passed) == 14 and all(passed.values())
     board = graph.rows("select model, rank, judged, simulated from leaderboard order by rank")
     assert board == [
         ("demo/strong", 1, 140, True),
@@ -96,6 +105,18 @@ def test_the_whole_graph_evaluates_three_models_of_known_skill(
         "select count(*) from predictions where run_id not in (select run_id from runs)"
     ) == [(0,)]
     assert {run.run_id for run in runs} == {run for (run,) in graph.rows("select run_id from runs")}
+    for name, metadata in {"dataset": told(inputs, "dataset"), **last}.items():
+        assert metadata["dagster/row_count"] == graph.rows(f"select count(*) from {name}")[0][0]
+        assert metadata["dagster/table_name"] == f"main.{name}"
+        assert metadata["dagster/column_schema"].columns
+    assert (last["metrics"]["runs"], last["metrics"]["complete_runs"]) == (3, 3)
+    assert (last["leaderboard"]["models_ranked"], last["leaderboard"]["best_accuracy"]) == (
+        3,
+        known["demo/strong"],
+    )
+    assert "demo/weak" in last["leaderboard"]["freshness"]
+    assert Path(last["leaderboard"]["report"]) == tmp_path / "reports" / "leaderboard.md"
+    assert "SIMULATED" in (tmp_path / "reports" / "leaderboard.md").read_text("utf-8")
 
 
 def test_judged_works_on_its_own_for_all_models_at_once(
@@ -258,7 +279,7 @@ def test_a_key_that_the_server_repeats_is_written_nowhere(
 ) -> None:
     items = [a_question(name) for name in ("q1", "q2", "q3")]
     monkeypatch.setenv("DEMO_KEY", SECRET)
-    with DemoGateway(items, api_key=SECRET, faults=faults) as gateway:
+    with DemoGateway(items, api_key=SECRET, faults=Faults(echo_key=True)) as gateway:
         demo = {"name": "demo", "kind": "demo", "base_url": gateway.base_url}
         settings = settings_in(tmp_path, gateways=[{**demo, "api_key_variable": "DEMO_KEY"}])
         with_key = Settings.from_env(
@@ -266,6 +287,7 @@ def test_a_key_that_the_server_repeats_is_written_nowhere(
         )
         graph = Graph(with_key, instance_in_files)
         graph.run("model_catalog")
+        gateway.misbehave(faults)
         graph.run(*STAGES, partition="demo/strong")
         gateway.misbehave(Faults(echo_key=True, status={"demo/strong": 401}))
         graph.run("predictions", partition="demo/strong", config={"predictions": {"mode": "FRESH"}})

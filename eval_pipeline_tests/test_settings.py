@@ -14,6 +14,7 @@ from eval_pipeline_tests.builders import settings_in
 
 PROJECT = Path(__file__).parent.parent
 KEY = "sk-live-0123456789"
+HOOK = "https://hooks.example/services/T0000/B0000/planted-0123456789"
 HUB = {"repository": "cais/hle", "revision": "main"}
 
 
@@ -249,6 +250,43 @@ def test_keys_are_in_no_text_that_is_made_of_the_settings(tmp_path: Path) -> Non
     shown = [repr(settings), str(settings), settings.model_dump_json(), str(settings.model_dump())]
     assert [KEY in text for text in shown] == [False] * 4
     assert KEY not in complaint(tmp_path, ZENMUX_API_KEY=KEY, MAX_SAMPLES="abc")
+
+
+@pytest.mark.parametrize("dotenv", [False, True])
+def test_the_webhook_is_a_secret_like_a_key(tmp_path: Path, dotenv: bool) -> None:
+    settings_in(tmp_path)
+    (tmp_path / ".env").write_text(f"EVALS_WEBHOOK_URL={HOOK}\n" if dotenv else "")
+
+    settings = load(tmp_path, **({} if dotenv else {"EVALS_WEBHOOK_URL": f" {HOOK} "}))
+
+    assert settings.webhook is not None and settings.webhook.get_secret_value() == HOOK
+    assert settings.redact(f"POST {HOOK}?a=b") == "POST [EVALS_WEBHOOK_URL]?a=b"
+    shown = [repr(settings), settings.model_dump_json(), str(settings.model_dump())]
+    assert [HOOK in text for text in shown] == [False] * 3
+    assert settings.overridden({"data_dir": "elsewhere"}).webhook == settings.webhook
+
+
+@pytest.mark.parametrize("blank", [{}, {"EVALS_WEBHOOK_URL": " "}])
+def test_without_a_webhook_there_is_none(tmp_path: Path, blank: dict[str, str]) -> None:
+    settings_in(tmp_path)
+
+    assert load(tmp_path, **blank).webhook is None
+
+
+@pytest.mark.parametrize(
+    "wrong", [HOOK.removeprefix("https://"), HOOK.replace("https", "ftp"), "https://", "http:/x y"]
+)
+def test_a_webhook_that_is_no_address_is_refused_and_not_repeated(
+    tmp_path: Path, wrong: str
+) -> None:
+    settings_in(tmp_path)
+
+    sentence = complaint(tmp_path, EVALS_WEBHOOK_URL=wrong)
+
+    assert sentence == (
+        "environment variable EVALS_WEBHOOK_URL: must be an address that begins with https:// "
+        "(or http://)."
+    )
 
 
 def test_a_table_that_is_wrong_is_not_repeated(tmp_path: Path) -> None:

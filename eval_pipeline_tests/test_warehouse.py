@@ -8,14 +8,16 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import timedelta
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import duckdb
 import pytest
 
-from eval_pipeline.journal import LABELS, REJUDGED, SIGHTINGS, STREAMS, Journal
+from eval_pipeline.journal import ATTEMPTS, LABELS, REJUDGED, SIGHTINGS, STREAMS, Journal
 from eval_pipeline.queries import apply_migrations, migration_names
-from eval_pipeline.records import Label, Repeat, Sighting
+from eval_pipeline.records import Attempt, Label, Repeat, Sighting
 from eval_pipeline.warehouse import Warehouse
 from eval_pipeline_tests.builders import (
     NOON,
@@ -29,7 +31,7 @@ from eval_pipeline_tests.builders import (
 )
 
 LATER = NOON + timedelta(minutes=1)
-PROCESSES, ROUNDS, ROWS = 8, 2, 40
+PROCESSES, ROUNDS, ROWS = 4, 3, 40
 
 # Somebody's shell: opens the file to write, executes each line and keeps it open.
 SHELL = """
@@ -46,14 +48,17 @@ LANDER = """
 import asyncio, sys
 from pathlib import Path
 from eval_pipeline.journal import PREDICTIONS, Journal
+from eval_pipeline.records import Prediction
 from eval_pipeline.warehouse import Warehouse
-from eval_pipeline_tests.builders import a_prediction
-folder, rounds, rows, name = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
+folder, rounds, rows, name = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[5]
+prediction = Prediction.model_validate_json(sys.argv[4])
+def named(name):
+    return prediction.model_copy(update={"item_id": name, "prediction_id": name})
 warehouse = Warehouse(folder / "evals.duckdb", Journal(folder / "journal"))
 async def main():
     async with warehouse.journal.writer(PREDICTIONS, "demo/strong", "run-1") as writer:
         for n in range(rounds):
-            mine = [a_prediction(f"{name}-{n}-{row}") for row in range(rows)]
+            mine = [named(f"{name}-{n}-{row}") for row in range(rows)]
             await asyncio.gather(*map(writer.append, mine))
             warehouse.publish()
             with warehouse.reading() as db:
@@ -73,12 +78,29 @@ Warehouse(Path(sys.argv[1], "evals.duckdb"), Journal(Path(sys.argv[1], "journal"
 """
 
 
+@cache
+def _published() -> dict[Path, bytes]:
+    with TemporaryDirectory() as folder:
+        a_warehouse(Path(folder))
+        files = [path for path in Path(folder).rglob("*") if path.is_file()]
+        return {path.relative_to(folder): path.read_bytes() for path in files}
+
+
+def the_warehouse(folder: Path) -> Warehouse:
+    """That of `a_warehouse()`, built once for all tests."""
+    for name, content in _published().items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+    return Warehouse(folder / "evals.duckdb", Journal(folder / "journal"))
+
+
 def rows_of_all_tables(warehouse: Warehouse) -> dict[str, list[tuple[object, ...]]]:
     with warehouse.reading() as db:
         return {
             name: db.sql(f"from {name} order by all").fetchall()
             for (name,) in db.sql("show tables").fetchall()
-            if name not in {"published", "schema_migrations"}
+            # The last of them tells ages, which grow from one look to the next.
+            if name not in {"published", "schema_migrations", "freshness"}
         }
 
 
@@ -117,14 +139,15 @@ def test_publishing_makes_every_table_even_of_an_empty_journal(tmp_path: Path) -
     named_like_assets |= {"comparisons", "leaderboard", "judge_reliability"}
     loaded = {"benchmark_versions", "items", "runs", "plans", "steps", "rejudged", "human_labels"}
     derived = {"pass_at_k", "calibration_bins", "leaderboard_entries"}
-    views = {"metrics_strict", "metrics_moderate"}
+    loaded.add("attempts")
+    views = {"metrics_strict", "metrics_moderate", "freshness"}
     ours = named_like_assets | loaded | derived | views
     assert tables(warehouse) == ours | {"published", "schema_migrations"}
     assert not any(rows_of_all_tables(warehouse).values())
 
 
 def test_the_file_is_replaced_only_when_there_is_something_new(tmp_path: Path) -> None:
-    warehouse = a_warehouse(tmp_path)
+    warehouse = the_warehouse(tmp_path)
     first = warehouse.path.stat()
 
     warehouse.publish()
@@ -147,7 +170,9 @@ def fill_the_rest(warehouse: Warehouse, folder: Path) -> None:
     written = warehouse.journal.write_whole
     sighting = Sighting(model=a_model(), selected=True, seen_at=NOON)
     repeat = Repeat.model_validate({**verdicts[0].model_dump(), "repeat": 1})
+    kind = {"experiment": "default", "filtered": False, "repair": False, "began_at": NOON}
     written(SIGHTINGS, "now", records=[sighting])
+    written(ATTEMPTS, "demo/weak", "many", records=[Attempt.model_validate({**named, **kind})])
     written(REJUDGED, "demo/weak", "many", "once", records=[repeat])
     written(LABELS, "now", records=[Label(line=2, item_id="q1", correct=True)])
 
@@ -167,7 +192,7 @@ def test_a_deleted_file_is_built_again_with_the_same_rows(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("content", ["torn", "", "\n", "\0" * 5000, "torn and\nnothing"])
 def test_torn_lines_and_files_without_rows_do_not_disturb(tmp_path: Path, content: str) -> None:
-    warehouse = a_warehouse(tmp_path)
+    warehouse = the_warehouse(tmp_path)
     before = rows_of_all_tables(warehouse)
     for stream in STREAMS:
         files = warehouse.journal.files(stream)
@@ -194,7 +219,7 @@ def test_the_later_line_for_an_item_wins_wherever_it_is(tmp_path: Path) -> None:
 
 
 def test_a_verdict_on_a_replaced_prediction_no_longer_stands(tmp_path: Path) -> None:
-    warehouse = a_warehouse(tmp_path)
+    warehouse = the_warehouse(tmp_path)
     assert rows_of_all_tables(warehouse)["judged"]
 
     a_journal(tmp_path, a_prediction(prediction_id="again", finished_at=LATER))
@@ -207,7 +232,7 @@ def test_a_verdict_on_a_replaced_prediction_no_longer_stands(tmp_path: Path) -> 
 def test_a_later_score_replaces_a_score_and_a_later_failure_to_judge_does_not(
     tmp_path: Path, later: float | None, standing: float
 ) -> None:
-    warehouse = a_warehouse(tmp_path)
+    warehouse = the_warehouse(tmp_path)
 
     a_journal(tmp_path, a_judgement(a_prediction(), later, finished_at=LATER))
     warehouse.publish()
@@ -217,7 +242,7 @@ def test_a_later_score_replaces_a_score_and_a_later_failure_to_judge_does_not(
 
 
 def test_a_shell_kept_open_blocks_nobody_and_changes_no_row_of_ours(tmp_path: Path) -> None:
-    warehouse = a_warehouse(tmp_path)
+    warehouse = the_warehouse(tmp_path)
 
     with a_shell(warehouse.path) as say:
         say("create table mine as select 1 as one")
@@ -236,7 +261,7 @@ def test_a_shell_kept_open_blocks_nobody_and_changes_no_row_of_ours(tmp_path: Pa
 
 
 def test_a_shell_that_writes_first_after_the_swap_leaves_nothing_with_us(tmp_path: Path) -> None:
-    warehouse = a_warehouse(tmp_path)
+    warehouse = the_warehouse(tmp_path)
     log_of_the_shell = tmp_path / "evals.duckdb.wal"
 
     with a_shell(warehouse.path) as say:
@@ -257,9 +282,10 @@ def test_a_shell_that_writes_first_after_the_swap_leaves_nothing_with_us(tmp_pat
     assert [item for item, _ in answers(warehouse)] == ["q1", "q2", "q3"]
 
 
-def test_eight_processes_at_once_lose_no_row_and_disturb_no_reader(tmp_path: Path) -> None:
-    warehouse = a_warehouse(tmp_path)
-    command = [sys.executable, "-c", LANDER, str(tmp_path), str(ROUNDS), str(ROWS)]
+def test_processes_at_once_lose_no_row_and_disturb_no_reader(tmp_path: Path) -> None:
+    warehouse = the_warehouse(tmp_path)
+    given = [str(tmp_path), str(ROUNDS), str(ROWS), a_prediction().model_dump_json()]
+    command = [sys.executable, "-c", LANDER, *given]
     seen: list[tuple[int]] = []
 
     with ExitStack() as running:
@@ -268,7 +294,7 @@ def test_eight_processes_at_once_lose_no_row_and_disturb_no_reader(tmp_path: Pat
         while any(lander.poll() is None for lander in landers):
             with warehouse.reading() as db:
                 seen += db.sql("select count(*) from predictions").fetchall()
-            time.sleep(0.1)
+            time.sleep(0.4)
 
     assert [lander.returncode for lander in landers] == [0] * PROCESSES
     assert seen == sorted(seen)
@@ -277,7 +303,7 @@ def test_eight_processes_at_once_lose_no_row_and_disturb_no_reader(tmp_path: Pat
 
 
 def test_what_a_killed_publisher_left_is_removed_and_the_old_file_stays(tmp_path: Path) -> None:
-    warehouse = a_warehouse(tmp_path)
+    warehouse = the_warehouse(tmp_path)
     a_journal(tmp_path, a_prediction("q2"))
 
     command = [sys.executable, "-c", KILLED_PUBLISHER, str(tmp_path)]

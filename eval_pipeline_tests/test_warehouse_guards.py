@@ -13,6 +13,7 @@ from eval_pipeline.journal import JournalError
 from eval_pipeline.queries import SQL, apply_migrations
 from eval_pipeline.warehouse import Warehouse, WarehouseError
 from eval_pipeline_tests.builders import NOON, a_journal, a_prediction, a_warehouse
+from eval_pipeline_tests.test_warehouse import the_warehouse
 
 
 def read(warehouse: Warehouse) -> None:
@@ -26,7 +27,7 @@ def read(warehouse: Warehouse) -> None:
 def test_a_file_of_a_newer_version_is_refused_and_kept(
     tmp_path: Path, use: Callable[[Warehouse], None]
 ) -> None:
-    warehouse = a_warehouse(tmp_path)
+    warehouse = the_warehouse(tmp_path)
     with duckdb.connect(str(warehouse.path)) as newer:
         newer.execute("insert into schema_migrations values ('9999_future.sql', now())")
     before = (warehouse.path.stat().st_ino, warehouse.path.read_bytes())
@@ -39,7 +40,7 @@ def test_a_file_of_a_newer_version_is_refused_and_kept(
 
 
 def test_a_log_left_beside_the_file_is_set_aside_even_without_news(tmp_path: Path) -> None:
-    warehouse = a_warehouse(tmp_path)
+    warehouse = the_warehouse(tmp_path)
     elsewhere = tmp_path / "elsewhere.duckdb"
     with duckdb.connect(str(elsewhere)) as shell:
         shell.execute("create table mine (x int)")
@@ -57,7 +58,7 @@ def test_a_log_left_beside_the_file_is_set_aside_even_without_news(tmp_path: Pat
 def test_changed_sql_is_news_like_a_changed_journal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    warehouse = a_warehouse(tmp_path)
+    warehouse = the_warehouse(tmp_path)
     changed = tmp_path / "sql"
     shutil.copytree(SQL, changed)
     board = changed / "derive" / "leaderboard_entries.sql"
@@ -100,7 +101,7 @@ def test_a_folder_named_like_a_column_changes_nothing(tmp_path: Path, name: str)
 def test_a_file_that_can_not_be_built_leaves_the_old_one_and_says_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    warehouse = a_warehouse(tmp_path)
+    warehouse = the_warehouse(tmp_path)
     before = warehouse.path.read_bytes()
     a_journal(tmp_path, a_prediction("q2"))
 

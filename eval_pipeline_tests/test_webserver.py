@@ -1,133 +1,277 @@
-"""`dagster dev`, a real webserver and daemon: materializing through GraphQL as the UI does."""
+"""`dagster dev`, a real webserver and daemon: its API, and its pages as people see them."""
 
-import socket
-import time
-from collections.abc import Callable, Iterator
+import re
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import duckdb
-import httpx
 import pytest
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from eval_pipeline_tests.project import a_project, running
+from eval_pipeline_tests.builders import a_question
+from eval_pipeline_tests.webserver import (
+    LOCATION,
+    Webserver,
+    a_quick_project,
+    change,
+    dagster_dev,
+)
 
-LOCATION = {"repositoryLocationName": "eval_pipeline", "repositoryName": "__repository__"}
-LAUNCH = """
-mutation Launch($params: ExecutionParams!) {
-  launchPipelineExecution(executionParams: $params) {
-    __typename
-    ... on LaunchRunSuccess { run { runId } }
-    ... on PythonError { message }
-    ... on RunConfigValidationInvalid { errors { message } }
-  }
+GROUPS = {
+    "inputs": {"dataset", "model_catalog"},
+    "runs": {"predictions", "judged"},
+    "results": {"judge_reliability", "metrics", "comparisons", "leaderboard"},
 }
-"""
-STATUS = """
-query Status($id: ID!) { runOrError(runId: $id) { __typename ... on Run { status } } }
-"""
+ASSETS = set.union(*GROUPS.values())
+PATIENCE_MS = 60_000
+MODELS = ("demo/average", "demo/strong", "demo/weak")
+ITEMS = [a_question(f"q{number}") for number in range(1, 6)]
 GRAPH = """
 { assetNodes {
     assetKey { path }
     groupName
     description
+    kinds
+    owners { ... on TeamAssetOwner { team } }
+    metadataEntries {
+      ... on CodeReferencesMetadataEntry {
+        codeReferences { ... on LocalFileCodeReference { filePath lineNumber } }
+      }
+    }
     assetChecksOrError { ... on AssetChecks { checks { name description } } }
 } }
 """
-
-
-class Webserver:
-    """The GraphQL API of a running webserver."""
-
-    def __init__(self, address: str) -> None:
-        self._client = httpx.Client(base_url=address, timeout=60)
-
-    def ask(self, query: str, **variables: object) -> dict[str, Any]:
-        reply = self._client.post("/graphql", json={"query": query, "variables": variables})
-        body: dict[str, Any] = reply.json()
-        assert "errors" not in body, body
-        data: dict[str, Any] = body["data"]
-        return data
-
-    def answers(self) -> bool:
-        try:
-            return bool(self.ask(GRAPH)["assetNodes"])
-        except httpx.TransportError:
-            return False
-
-    def materialize(self, *assets: str, partition: str | None = None) -> str:
-        """Launches a run as the UI's Materialize button does, and waits for its end."""
-        tags = [{"key": "dagster/partition", "value": partition}] if partition else []
-        selection = [{"path": [name]} for name in assets]
-        params = {
-            "selector": {**LOCATION, "pipelineName": "__ASSET_JOB", "assetSelection": selection},
-            "mode": "default",
-            "executionMetadata": {"tags": tags},
-            "runConfigData": {},
-        }
-        launched = self.ask(LAUNCH, params=params)["launchPipelineExecution"]
-        assert launched["__typename"] == "LaunchRunSuccess", launched
-        run_id = launched["run"]["runId"]
-        wait_for(lambda: self.status(run_id) in {"SUCCESS", "FAILURE", "CANCELED"})
-        return self.status(run_id)
-
-    def status(self, run_id: str) -> str:
-        return str(self.ask(STATUS, id=run_id)["runOrError"]["status"])
-
-    def close(self) -> None:
-        self._client.close()
-
-
-def wait_for(condition: Callable[[], bool], seconds: float = 150) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.5)
-
-
-def a_free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    return a_project(tmp_path)
-
-
-@pytest.fixture
-def webserver(project: Path) -> Iterator[Webserver]:
-    port = str(a_free_port())
-    with running(project, "dagster", "dev", "-p", port, log=project / "dagster.log"):
-        webserver = Webserver(f"http://127.0.0.1:{port}")
-        wait_for(webserver.answers)
-        yield webserver
-        webserver.close()
-
-
-def test_the_ui_shows_the_assets_and_materializes_them(project: Path, webserver: Webserver) -> None:
-    shown = {node["assetKey"]["path"][0]: node for node in webserver.ask(GRAPH)["assetNodes"]}
-
-    ended = [
-        webserver.materialize("dataset", "model_catalog"),
-        webserver.materialize("predictions", "judged", partition="demo/weak"),
-        webserver.materialize("judged", "metrics", "comparisons", "leaderboard"),
-    ]
-
-    assert set(shown) == {
-        "dataset",
-        "model_catalog",
-        "predictions",
-        "judged",
-        "judge_reliability",
-        "metrics",
-        "comparisons",
-        "leaderboard",
+REPOSITORY = """
+query Repository($location: RepositorySelector!) {
+  repositoryOrError(repositorySelector: $location) {
+    ... on Repository {
+      jobs { name description }
+      schedules { name scheduleState { status } }
+      sensors { name sensorState { status } }
     }
-    assert {node["groupName"] for node in shown.values()} == {"inputs", "runs", "results"}
-    assert all(node["description"] for node in shown.values())
-    checks = [check for node in shown.values() for check in node["assetChecksOrError"]["checks"]]
-    assert len(checks) == 5 and all(check["description"] for check in checks)
-    assert ended == ["SUCCESS", "SUCCESS", "SUCCESS"]
+  }
+}
+"""
+LATEST = """
+query Latest($asset: AssetKeyInput!, $partitions: [String!]) {
+  assetOrError(assetKey: $asset) {
+    ... on Asset {
+      assetMaterializations(limit: 1, partitions: $partitions) {
+        metadataEntries {
+          label
+          ... on IntMetadataEntry { intValue }
+          ... on FloatMetadataEntry { floatValue }
+          ... on MarkdownMetadataEntry { mdStr }
+          ... on TableSchemaMetadataEntry { schema { columns { name type description } } }
+        }
+      }
+    }
+  }
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    project = a_quick_project(tmp_path_factory.mktemp("project"), ITEMS)
+    change(project / "eval_pipeline.toml", "num_workers = 50", "num_workers = 7")
+    change(project / "eval_pipeline.toml", "usd_per_run = 20.0", "usd_per_run = 3.5")
+    return project
+
+
+@pytest.fixture(scope="module")
+def webserver(project: Path) -> Iterator[Webserver]:
+    with dagster_dev(project, "dagster") as webserver:
+        yield webserver
+
+
+@pytest.fixture(scope="module")
+def evaluated(webserver: Webserver) -> Webserver:
+    """All models have been evaluated, by the job that is for that."""
+    assert webserver.launch("evaluate_all") == "SUCCESS"
+    return webserver
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        pytest.skip("There is no chromium to look at the UI with: apt-get install chromium.")
+    # Within a container there is no sandbox; what the pages fetch from elsewhere must fail.
+    elsewhere = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
+    quiet = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", elsewhere]
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=quiet)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(browser: Browser, webserver: Webserver) -> Iterator[Page]:
+    """An empty page; whatever is then opened in it must not complain."""
+    complaints: list[str] = []
+    page = browser.new_page(
+        base_url=webserver.address, viewport={"width": 1500, "height": 1000}, locale="en-US"
+    )
+    page.set_default_timeout(PATIENCE_MS)
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on(
+        "console",
+        lambda message: complaints.append(message.text) if message.type == "error" else None,
+    )
+    yield page
+    page.close()
+    assert complaints == []
+
+
+def latest(webserver: Webserver, asset: str, *partitions: str) -> dict[str, Any]:
+    """The metadata of its latest materialization by name, each as its only value."""
+    chosen = list(partitions) or None
+    found = webserver.ask(LATEST, asset={"path": [asset]}, partitions=chosen)["assetOrError"]
+    entries = found["assetMaterializations"][0]["metadataEntries"]
+    return {entry.pop("label"): next(iter(entry.values()), None) for entry in entries}
+
+
+def row(page: Page, label: str) -> str:
+    """What a table of metadata says beside a name."""
+    named = page.locator(f"xpath=//tr[normalize-space(td[1]) = '{label}']")
+    return named.inner_text().removeprefix(label).strip()
+
+
+def test_the_ui_shows_what_each_asset_is_and_where_its_code_is(webserver: Webserver) -> None:
+    nodes = {node["assetKey"]["path"][0]: node for node in webserver.ask(GRAPH)["assetNodes"]}
+
+    assert {
+        group: {name for name, node in nodes.items() if node["groupName"] == group}
+        for group in GROUPS
+    } == GROUPS
+    assert set(nodes) == ASSETS
+    for node in nodes.values():
+        assert node["description"] and "duckdb" in node["kinds"]
+        assert node["owners"] == [{"team": "evals"}]
+        (written,) = (entry for entry in node["metadataEntries"] if entry)
+        (place,) = written["codeReferences"]
+        line = Path(place["filePath"]).read_text("utf-8").splitlines()[place["lineNumber"] - 1]
+        assert line.startswith("@dg.asset")
+
+
+def test_the_ui_shows_checks_and_why_they_matter(webserver: Webserver) -> None:
+    nodes = {node["assetKey"]["path"][0]: node for node in webserver.ask(GRAPH)["assetNodes"]}
+
+    checks = {name: node["assetChecksOrError"]["checks"] for name, node in nodes.items()}
+    assert {name for name, found in checks.items() if found} == ASSETS - {
+        "comparisons",
+        "judge_reliability",
+    }
+    assert all(check["description"] for found in checks.values() for check in found)
+
+
+def test_the_ui_lists_the_jobs_and_what_starts_by_itself(webserver: Webserver) -> None:
+    found = webserver.ask(REPOSITORY, location=LOCATION)["repositoryOrError"]
+
+    assert {job["name"] for job in found["jobs"] if job["description"]} == {
+        "evaluate",
+        "evaluate_all",
+        "fix_evaluation",
+        "fix_judge",
+        "metrics_only",
+        "refresh_catalog",
+    }
+    schedules = {one["name"]: one["scheduleState"]["status"] for one in found["schedules"]}
+    sensors = {one["name"]: one["sensorState"]["status"] for one in found["sensors"]}
+    # What asks gateways or costs money is off until somebody says otherwise.
+    assert schedules == {"due_models": "STOPPED"}
+    assert sensors == {
+        "dead_runs": "RUNNING",
+        "discovery": "STOPPED",
+        "failed_runs": "STOPPED",
+        "follow": "RUNNING",
+    }
+
+
+def test_the_launchpad_begins_with_the_settings_and_explains_each_field(
+    evaluated: Webserver,
+) -> None:
+    schema = evaluated.schema("evaluate_all")
+    for_one, tags = evaluated.partition("evaluate", "demo/weak")
+
+    for config in (schema["rootDefaultYaml"], for_one):
+        assert "num_workers: 7\n" in config and config.count("budget_usd: 3.5\n") == 2
+    assert {"key": "dagster/partition", "value": "demo/weak"} in tags
+    types = [kind["fields"] for kind in schema["allConfigTypes"] if "fields" in kind]
+    ours = [fields for fields in types if any(one["name"] == "budget_usd" for one in fields)]
+    assert len(ours) == 2
+    assert all(one["description"] for fields in ours for one in fields)
+
+
+def test_the_job_for_one_model_is_launched_with_its_partition(
+    project: Path, evaluated: Webserver
+) -> None:
+    ended = evaluated.launch("evaluate", "demo/weak")
+
+    assert ended == "SUCCESS"
     with duckdb.connect(str(project / "data" / "evals.duckdb"), read_only=True) as db:
-        assert db.sql("select model, judged from leaderboard").fetchall() == [("demo/weak", 140)]
+        counted = db.sql("select model, count(distinct run_id) from runs group by 1 order by 1")
+        ranked = db.sql("select count(*) from leaderboard where judged = 5")
+        assert counted.fetchall() == [(model, 1 + (model == "demo/weak")) for model in MODELS]
+        assert ranked.fetchall() == [(3,)]
+
+
+def test_a_materialization_tells_how_it_went_in_numbers_and_what_the_table_holds(
+    evaluated: Webserver,
+) -> None:
+    asked = latest(evaluated, "predictions", "demo/strong")
+    ranked = latest(evaluated, "leaderboard")
+
+    assert asked["outcome_ok"] == asked["planned"] == 5 and asked["failed"] == 0
+    assert isinstance(asked["cost_usd"], float) and asked["cost_usd"] > 0
+    assert 0 < asked["latency_p50_s"] <= asked["latency_p95_s"]
+    assert asked["failures"] == "none"
+    assert ranked["models_ranked"] == 3 and 0 < ranked["best_accuracy"] <= 1
+    for metadata, column in ((asked, "outcome"), (ranked, "accuracy")):
+        columns = {one["name"]: one for one in metadata["dagster/column_schema"]["columns"]}
+        assert columns[column]["type"]
+        assert all(one["description"] for one in columns.values())
+        assert metadata["dagster/row_count"] > 0
+
+
+def test_people_see_all_assets_in_the_graph(evaluated: Webserver, page: Page) -> None:
+    opened = "%2C".join(f"global%40global%3A{group}" for group in GROUPS)
+
+    page.goto(f"/asset-groups?expanded={opened}")
+
+    for name in ASSETS:
+        expect(page.locator("svg").get_by_text(name, exact=True).first).to_be_visible(
+            timeout=PATIENCE_MS
+        )
+
+
+def test_people_see_how_a_model_did_on_its_partition(evaluated: Webserver, page: Page) -> None:
+    told = latest(evaluated, "predictions", "demo/strong")
+
+    page.goto("/assets/predictions?view=partitions&partition=demo%2Fstrong")
+
+    page.get_by_text("latency_p95_s", exact=True).wait_for()
+    expect(page.get_by_text("Materialized", exact=True).first).to_be_visible(timeout=PATIENCE_MS)
+    assert (row(page, "answered"), row(page, "failed"), row(page, "outcome_ok")) == ("5", "0", "5")
+    for name in ("cost_usd", "latency_p50_s", "latency_p95_s"):
+        assert float(row(page, name)) == pytest.approx(told[name])
+    assert row(page, "failures") == "none"
+
+
+def test_people_launch_the_job_for_all_models(webserver: Webserver, page: Page) -> None:
+    page.goto("/locations/eval_pipeline/jobs/evaluate_all/playground")
+    page.get_by_text("num_workers: 7").wait_for()
+    page.get_by_role("button", name="Launch Run").click()
+    page.wait_for_url(re.compile("/runs/[0-9a-f-]+"))
+
+    run_id = page.url.split("/runs/")[1][:36]
+    # A page that follows the run takes the time that the run needs.
+    page.goto("about:blank")
+    ended = webserver.ended(run_id)
+    page.goto(f"/runs/{run_id}")
+
+    assert ended == "SUCCESS"
+    expect(page.get_by_text("Success", exact=True).first).to_be_visible(timeout=PATIENCE_MS)

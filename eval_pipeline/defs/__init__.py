@@ -2,5 +2,5 @@ import warnings
 
 import dagster as dg
 
-# Dagster warns that `backfill_policy` may change in a later version; ours is pinned.
+# Dagster warns of what may change in a later version; ours is pinned.
 warnings.filterwarnings("ignore", category=dg.BetaWarning)

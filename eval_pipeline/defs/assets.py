@@ -9,13 +9,32 @@ from eval_pipeline.defs.config import (
     PredictionsConfig,
     ReliabilityConfig,
 )
-from eval_pipeline.defs.metadata import Board, fail_if_nobody_could, listed, plots, table, tallied
-from eval_pipeline.defs.partitions import keep_in_step, model_partitions
+from eval_pipeline.defs.metadata import (
+    Board,
+    fail_if_nobody_could,
+    numbers,
+    plots,
+    table,
+    tallied,
+)
+from eval_pipeline.defs.partitions import (
+    asked_models,
+    keep_in_step,
+    model_partitions,
+    models_of,
+    refresh_told,
+)
+from eval_pipeline.defs.pools import Pools
 from eval_pipeline.defs.reliability import own_family, reported, write_report
 from eval_pipeline.defs.resources import WarehouseResource
+from eval_pipeline.defs.tables import described
+from eval_pipeline.defs.versions import data_version
+from eval_pipeline.defs.went import how_asking_went, how_judging_went
 from eval_pipeline.discovery import look_up, refresh
 from eval_pipeline.exam.labels import load_labels
 from eval_pipeline.journal import ITEMS, RUNS, SIGHTINGS, VERSIONS
+from eval_pipeline.leaderboard_report import write_leaderboard
+from eval_pipeline.records import now
 from eval_pipeline.running import run_async
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.judge import judge
@@ -32,10 +51,10 @@ def dataset(
     keep(benchmark, warehouse.journal)
     warehouse.publish(VERSIONS, ITEMS)
     with warehouse.get_connection() as db:
-        categories = table(db, "summaries/dataset")
+        shown = {"categories": table(db, "summaries/dataset"), **described(db, "dataset")}
     version = benchmark.version.benchmark_version
     return dg.MaterializeResult(
-        metadata={"items": len(benchmark.items), "version": version, "categories": categories},
+        metadata={"items": len(benchmark.items), "version": version, **shown},
         data_version=dg.DataVersion(version),
     )
 
@@ -52,14 +71,11 @@ def model_catalog(
     refreshed = run_async(refresh(settings, warehouse.journal))
     changes = keep_in_step(context.instance, refreshed)
     warehouse.publish(SIGHTINGS)
+    with warehouse.get_connection() as db:
+        shown = described(db, "model_catalog")
     return dg.MaterializeResult(
-        metadata={
-            "models": len(refreshed.catalog.models),
-            "selected": listed(model.id for model in refreshed.selected.models),
-            "partitions_added": listed(changes.added),
-            "partitions_removed": listed(changes.removed),
-            "warnings": listed(refreshed.warnings),
-        }
+        metadata={**refresh_told(refreshed, changes), **shown},
+        data_version=data_version(warehouse, "model_catalog"),
     )
 
 
@@ -67,7 +83,6 @@ def model_catalog(
     group_name="runs",
     partitions_def=model_partitions,
     deps=[dataset, model_catalog],
-    backfill_policy=dg.BackfillPolicy.single_run(),
     kinds={"llm", "duckdb"},
 )
 def predictions(
@@ -77,17 +92,36 @@ def predictions(
     warehouse: WarehouseResource,
 ) -> dg.MaterializeResult[None]:
     """One reply per planned item from this partition's model; only what is missing is asked."""
+    # All runs share the pools, so that one launch's config does not change them.
+    pools = Pools.of(settings, context)
     settings, journal = config.apply(settings), warehouse.journal
     benchmark = current(journal, settings)
-    models = look_up(journal, context.partition_keys)
+    models = look_up(journal, asked_models(context))
     launch, board = config.launch(context.run), Board(context)
-    work = predict(models, benchmark, launch, settings=settings, journal=journal, board=board)
+    work = predict(
+        models,
+        benchmark,
+        launch,
+        settings=settings,
+        journal=journal,
+        board=board,
+        places=pools.place,
+    )
     try:
         tallies = run_async(work, meanwhile=board.show)
     finally:  # what was answered before an interruption is to be seen
         warehouse.publish()
     fail_if_nobody_could(tallies)
-    return dg.MaterializeResult(metadata=tallied(tallies))
+    with warehouse.get_connection() as db:
+        went = how_asking_went(db, tallies, settings.experiment, launch)
+        shown = described(db, "predictions")
+    for model, metadata in went.items():
+        context.add_asset_metadata(metadata, partition_key=model)
+    return dg.MaterializeResult(
+        metadata=shown,
+        # One for all partitions of the run: Dagster takes no more.
+        data_version=data_version(warehouse, "predictions", models=list(went)),
+    )
 
 
 @dg.asset(group_name="runs", deps=[predictions], kinds={"llm", "duckdb"})
@@ -99,8 +133,8 @@ def judged(
 ) -> dg.MaterializeResult[None]:
     """One verdict per reply and judge; judges whatever has no score yet, for all models at once."""
     settings, journal = config.apply(settings), warehouse.journal
-    # Within a run that carries a partition, only that model's replies.
-    models = [context.partition_key] if context.has_partition_key else journal.parts(RUNS)
+    # Within a run that carries partitions, only those models' replies.
+    models = models_of(context) or journal.parts(RUNS)
     judges = look_up(journal, settings.judge.models)
     board = Board(context)
     work = judge(
@@ -119,9 +153,11 @@ def judged(
         warehouse.publish()
     fail_if_nobody_could(tallies)
     with warehouse.get_connection() as db:
-        code = table(db, "summaries/steps")
+        went = how_judging_went(db, tallies, models)
+        shown = {"code": table(db, "summaries/steps"), **described(db, "judged")}
     return dg.MaterializeResult(
-        metadata={**tallied(tallies), "own_family": own_family(warehouse), "code": code}
+        metadata={**went, "own_family": own_family(warehouse), **shown},
+        data_version=data_version(warehouse, "judged"),
     )
 
 
@@ -146,7 +182,12 @@ def judge_reliability(
         warehouse.publish()
     report = write_report(warehouse, settings, tallies, told)
     fail_if_nobody_could(tallies)
-    return dg.MaterializeResult(metadata={**tallied(tallies), **reported(report)})
+    with warehouse.get_connection() as db:
+        shown = described(db, "judge_reliability")
+    return dg.MaterializeResult(
+        metadata={**tallied(tallies), **reported(report, settings), **shown},
+        data_version=data_version(warehouse, "judge_reliability"),
+    )
 
 
 @dg.asset(group_name="results", deps=[judged], kinds={"duckdb"})
@@ -158,9 +199,12 @@ def metrics(
     with warehouse.get_connection() as db:
         return dg.MaterializeResult(
             metadata={
+                **numbers(db, "runs", "complete_runs"),
                 "latest_runs": table(db, "summaries/metrics"),
+                **described(db, "metrics"),
                 **plots(db, settings.plots, "calibration", "categories"),
-            }
+            },
+            data_version=data_version(warehouse, "metrics"),
         )
 
 
@@ -169,7 +213,14 @@ def comparisons(warehouse: WarehouseResource) -> dg.MaterializeResult[None]:
     """All pairs of models, item by item: difference with interval, corrected p-value, ties."""
     warehouse.publish()
     with warehouse.get_connection() as db:
-        return dg.MaterializeResult(metadata={"pairs": table(db, "summaries/comparisons")})
+        return dg.MaterializeResult(
+            metadata={
+                **numbers(db, "compared_pairs", "told_apart"),
+                "pairs": table(db, "summaries/comparisons"),
+                **described(db, "comparisons"),
+            },
+            data_version=data_version(warehouse, "comparisons"),
+        )
 
 
 @dg.asset(group_name="results", deps=[metrics, comparisons], kinds={"duckdb"})
@@ -178,11 +229,16 @@ def leaderboard(
 ) -> dg.MaterializeResult[None]:
     """One row per model, experiment and judge: the mean of its latest 10 complete runs."""
     warehouse.publish()
+    report = settings.reports / "leaderboard.md"
     with warehouse.get_connection() as db:
-        return dg.MaterializeResult(
-            metadata={
-                "leaderboard": table(db, "summaries/leaderboard"),
-                "left_out": table(db, "summaries/left_out"),
-                **plots(db, settings.plots, "accuracy", "accuracy_and_cost"),
-            }
-        )
+        shown = {
+            **numbers(db, "models_ranked", "best_accuracy"),
+            "report": dg.MetadataValue.path(report),
+            "leaderboard": table(db, "summaries/leaderboard"),
+            "left_out": table(db, "summaries/left_out"),
+            "freshness": table(db, "summaries/freshness"),
+            **plots(db, settings.plots, "accuracy", "accuracy_and_cost"),
+            **described(db, "leaderboard"),
+        }
+        write_leaderboard(db, report, now())
+    return dg.MaterializeResult(metadata=shown, data_version=data_version(warehouse, "leaderboard"))

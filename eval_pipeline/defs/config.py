@@ -1,6 +1,6 @@
 """What can be set for one launch, in the UI's launchpad or on the command line."""
 
-from typing import Any
+from typing import Any, Self
 
 import dagster as dg
 from pydantic import Field
@@ -23,6 +23,17 @@ class CatalogConfig(dg.Config):
         default=None, description="Providers whose models are left out."
     )
     text_only: bool | None = Field(default=None, description="Only models that read text.")
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        """What the settings say, for the launchpad to begin with."""
+        chosen = settings.selection
+        return cls(
+            models=list(chosen.models),
+            exclude_models=list(chosen.exclude_models),
+            exclude_providers=list(chosen.exclude_providers),
+            text_only=settings.plan.text_only,
+        )
 
     def apply(self, settings: Settings) -> Settings:
         """The settings with what this launch says instead."""
@@ -95,6 +106,25 @@ class PredictionsConfig(LaunchConfig):
     )
     max_concurrent_models: int | None = Field(default=None, description="Models at a time.")
 
+    @classmethod
+    def of(cls, settings: Settings, mode: Mode = Mode.AUTO) -> Self:
+        """What the settings say, for the launchpad to begin with."""
+        plan, concurrency = settings.plan, settings.concurrency
+        return cls(
+            mode=mode,
+            experiment=settings.experiment,
+            text_only=plan.text_only,
+            max_samples=plan.max_samples,
+            samples=plan.samples,
+            categories=list(plan.categories),
+            test_filter=plan.test_filter,
+            num_workers=concurrency.num_workers,
+            max_concurrent_models=concurrency.max_concurrent_models,
+            budget_usd=settings.budget.usd_per_run,
+            budget_usd_per_model=settings.budget.usd_per_model,
+            budget_usd_per_day=settings.budget.usd_per_day,
+        )
+
     def apply(self, settings: Settings) -> Settings:
         """The settings with what this launch says instead."""
         return settings.overridden(
@@ -144,6 +174,17 @@ class JudgedConfig(LaunchConfig):
         "user of this process can.",
     )
 
+    @classmethod
+    def of(cls, settings: Settings, mode: Mode = Mode.AUTO) -> Self:
+        """What the settings say, for the launchpad to begin with; to name a judge means more."""
+        return cls(
+            mode=mode,
+            num_workers=settings.judge.num_workers,
+            budget_usd=settings.budget.usd_per_run,
+            budget_usd_per_model=settings.budget.usd_per_model,
+            budget_usd_per_day=settings.budget.usd_per_day,
+        )
+
     @property
     def says_how(self) -> bool:
         """Whether it is to be judged in this very way, whoever has judged before."""
@@ -161,6 +202,20 @@ class JudgedConfig(LaunchConfig):
         )
         coding = {"isolation": "none"} if self.unsafe_no_sandbox else {}
         return settings.overridden({"judge": judge, "coding": coding, "budget": self.budget()})
+
+
+class AllConfig(dg.Config):
+    """Both stages, for every selected model."""
+
+    predictions: PredictionsConfig = Field(description="How the models are asked.")
+    judged: JudgedConfig = Field(description="How their answers are judged.")
+
+    @classmethod
+    def of(cls, settings: Settings, mode: Mode) -> Self:
+        """What the settings say, for the launchpad to begin with."""
+        return cls(
+            predictions=PredictionsConfig.of(settings, mode), judged=JudgedConfig.of(settings)
+        )
 
 
 class ReliabilityConfig(dg.Config):

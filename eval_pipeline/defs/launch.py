@@ -1,5 +1,7 @@
 """Materializing from the command line, with the same history as the UI and `dagster`."""
 
+import json
+import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import chdir, contextmanager
@@ -7,38 +9,107 @@ from pathlib import Path
 
 import dagster as dg
 from dagster._core.instance.ref import InstanceRef
+from dagster_shared.error import SerializableErrorInfo
 
 from eval_pipeline.benchmark import current
-from eval_pipeline.definitions import build_definitions
-from eval_pipeline.defs.partitions import MODELS
+from eval_pipeline.defs.config import JudgedConfig, PredictionsConfig
+from eval_pipeline.defs.graph import build_graph
+from eval_pipeline.defs.partitions import MODELS, RANGE_END, RANGE_START
+from eval_pipeline.defs.sensors.dead_runs import close_dead_runs
 from eval_pipeline.discovery import look_up
 from eval_pipeline.journal import Journal
 from eval_pipeline.records import Item
 from eval_pipeline.running import run_async
-from eval_pipeline.runs import Mode, planned
+from eval_pipeline.runs import Mode, RunError, planned
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.workshop import Workshop
 
 INPUTS = ("dataset", "model_catalog")
-STAGES = ("predictions", "judged", "metrics", "comparisons", "leaderboard")
-RANGE_START, RANGE_END = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
+RESULTS = ("metrics", "comparisons", "leaderboard")
+STAGES = ("predictions", "judged", *RESULTS)
+# What failed is told in a sentence; the stack trace is in Dagster's history.
+QUIET = {"console": {"config": {"log_level": "CRITICAL"}}}
+
+log = logging.getLogger(__name__)
 
 
 def evaluate(settings: Settings, mode: Mode) -> list[str]:
-    """The whole graph for every selected model, in two runs; returns what went wrong."""
+    """The whole graph for every selected model; returns what went wrong, in sentences."""
+    with dagster_instance(settings) as instance:
+        return evaluate_all(settings, instance, PredictionsConfig(mode=mode), JudgedConfig())
+
+
+def evaluate_all(
+    settings: Settings,
+    instance: dg.DagsterInstance,
+    asking: PredictionsConfig,
+    judging: JudgedConfig,
+    tags: Mapping[str, str] | None = None,
+) -> list[str]:
+    """Inputs, then all stages for every selected model in one run; returns what went wrong."""
+    graph, tags = build_graph(settings), dict(tags or {})
+    if failures := _materialize(graph, instance, INPUTS, tags, {}):
+        return failures
+    # Better to miss a judge or a sandbox before the models are asked and paid.
+    journal, set_here = Journal(settings.journal), judging.apply(asking.apply(settings))
+    look_up(journal, [*set_here.judge.models, *set_here.coding.reviewers])
+    run_async(Workshop(set_here.coding, settings.data).check(_tasks(journal, set_here)))
+    models = instance.get_dynamic_partitions(MODELS)
+    # All partitions are one range, so one run asks all models, several at a time.
+    tags |= {RANGE_START: models[0], RANGE_END: models[-1]}
+    config = {"predictions": asking, "judged": judging}
+    return _materialize(graph, instance, STAGES, tags, config)
+
+
+def run_job(
+    job: dg.JobDefinition,
+    instance: dg.DagsterInstance,
+    *,
+    partition: str | None = None,
+    config: str | None = None,
+) -> list[str]:
+    """One job as `dagster job execute` runs it; returns what went wrong, in sentences."""
+    if job.partitions_def is not None and partition is None:
+        raise RunError(f"{job.name} needs a model: --model. For all of them there is evaluate_all.")
+    if job.partitions_def is None and partition is not None:
+        raise RunError(f"{job.name} is for all models at once: leave out --model.")
+    given = _default_config(job, partition) if config is None else _parsed(config)
+    try:
+        result = job.execute_in_process(
+            instance=instance,
+            partition_key=partition,
+            run_config={**given, "loggers": QUIET},
+            raise_on_error=False,
+        )
+    except dg.DagsterInvalidConfigError as error:
+        raise RunError(f"The config of {job.name} is wrong: {error.errors[0].message}") from None
+    return _failures(result)
+
+
+def _default_config(job: dg.JobDefinition, partition: str | None) -> Mapping[str, object]:
+    if job.partitioned_config is not None and partition is not None:
+        return job.partitioned_config.get_run_config_for_partition_key(partition)
+    return job.run_config or {}
+
+
+def _parsed(config: str) -> dict[str, object]:
+    try:
+        parsed = json.loads(config)
+    except ValueError as error:
+        raise RunError(f"The config is no JSON: {error}.") from None
+    if not isinstance(parsed, dict):
+        raise RunError('The config must be an object, such as {"ops": {…}}.')
+    return parsed
+
+
+@contextmanager
+def dagster_instance(settings: Settings) -> Iterator[dg.DagsterInstance]:
+    """The instance that `dagster` uses in the project root, with or without DAGSTER_HOME."""
     # dagster.yaml speaks of folders relative to the project root.
     with chdir(settings.root), _instance(settings) as instance:
-        if failures := _materialize(settings, instance, INPUTS, {}, {}):
-            return failures
-        # Better to miss a judge or a sandbox before the models are asked and paid.
-        journal = Journal(settings.journal)
-        look_up(journal, [*settings.judge.models, *settings.coding.reviewers])
-        run_async(Workshop(settings.coding, settings.data).check(_tasks(journal, settings)))
-        models = instance.get_dynamic_partitions(MODELS)
-        # All partitions are one range, so one run asks all models, several at a time.
-        tags = {RANGE_START: models[0], RANGE_END: models[-1]}
-        config = {"predictions": {"config": {"mode": mode.name}}}
-        return _materialize(settings, instance, STAGES, tags, config)
+        for sentence in close_dead_runs(instance, settings.journal):
+            log.warning(sentence)
+        yield instance
 
 
 def _tasks(journal: Journal, settings: Settings) -> list[Item]:
@@ -49,47 +120,61 @@ def _tasks(journal: Journal, settings: Settings) -> list[Item]:
 
 
 def _materialize(
-    settings: Settings,
+    graph: dg.Definitions,
     instance: dg.DagsterInstance,
     assets: Sequence[str],
-    tags: dict[str, str],
-    config: Mapping[str, object],
+    tags: Mapping[str, str],
+    config: Mapping[str, dg.Config],
 ) -> list[str]:
-    result = (
-        build_definitions(settings)
-        .resolve_implicit_global_asset_job_def()
-        .execute_in_process(
-            instance=instance,
-            asset_selection=[dg.AssetKey(name) for name in assets],
-            tags=tags,
-            # What failed is told in a sentence; the stack trace is in Dagster's history.
-            run_config={
-                "loggers": {"console": {"config": {"log_level": "CRITICAL"}}},
-                "ops": dict(config),
-            },
-            raise_on_error=False,
-        )
+    result = graph.resolve_implicit_global_asset_job_def().execute_in_process(
+        instance=instance,
+        asset_selection=[dg.AssetKey(name) for name in assets],
+        tags=dict(tags),
+        run_config=dg.RunConfig(ops=dict(config), loggers=QUIET),
+        raise_on_error=False,
     )
+    return _failures(result)
+
+
+def _failures(result: dg.ExecuteInProcessResult) -> list[str]:
+    """Failed steps and checks; what a check only warns of is told in the log."""
     failed = result.filter_events(lambda event: event.is_step_failure)
-    checks = [check for check in result.get_asset_check_evaluations() if not check.passed]
-    return [f"{event.step_key}: {_root_cause(event)}" for event in failed] + [
-        f"The check {check.check_name} failed: {check.description}." for check in checks
-    ]
+    told = [f"{event.step_key}: {_root_cause(event)}" for event in failed]
+    for check in result.get_asset_check_evaluations():
+        sentence = f"The check {check.check_name} failed: {check.description}."
+        if not check.passed and check.severity is dg.AssetCheckSeverity.ERROR:
+            told.append(sentence)
+        elif not check.passed:
+            log.warning(sentence)
+    return told
 
 
 def _root_cause(event: dg.DagsterEvent) -> str:
-    error = event.step_failure_data.error
+    error = innermost(event.step_failure_data.error)
+    if is_interruption(error):
+        raise KeyboardInterrupt
+    return words_of(error)
+
+
+def innermost(error: SerializableErrorInfo | None) -> SerializableErrorInfo | None:
+    """The error that the others came from."""
     while error and error.cause:
         error = error.cause
-    if error and error.cls_name == "DagsterExecutionInterruptedError":
-        raise KeyboardInterrupt
-    # Dagster puts the exception's class before its words.
+    return error
+
+
+def is_interruption(error: SerializableErrorInfo | None) -> bool:
+    """Whether somebody ended the run, and nothing went wrong."""
+    return error is not None and error.cls_name == "DagsterExecutionInterruptedError"
+
+
+def words_of(error: SerializableErrorInfo | None) -> str:
+    """What the error says; Dagster puts the exception's class before its words."""
     return error.message.strip().split(": ", 1)[-1] if error else "it failed"
 
 
 @contextmanager
 def _instance(settings: Settings) -> Iterator[dg.DagsterInstance]:
-    """The instance that `dagster` uses in the project root, with or without DAGSTER_HOME."""
     if os.environ.get("DAGSTER_HOME"):
         instance = dg.DagsterInstance.get()
     elif Path("dagster.yaml").exists():

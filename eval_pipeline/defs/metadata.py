@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import duckdb
@@ -11,6 +12,7 @@ from eval_pipeline.queries import query
 from eval_pipeline.reporting import plain
 from eval_pipeline.stages.workers import Tally
 
+Metadata = dict[str, int | float | str | dg.MetadataValue[Any]]
 MOST_ROWS = 200
 
 
@@ -26,6 +28,8 @@ def rows(found: duckdb.DuckDBPyRelation) -> list[dict[str, object]]:
 
 def markdown(lines: Sequence[Mapping[str, object]]) -> dg.MarkdownMetadataValue:
     """Lines as a table; a column that a line does not have is 0 there. Texts stay as they are."""
+    if not lines:
+        return listed([])
     columns = dict.fromkeys(name for line in lines for name in line)
     cells = [[_cell(line.get(name, 0)) for name in columns] for line in lines]
     # The id of a run may look like a number, such as 123456e7.
@@ -68,8 +72,14 @@ def listed(texts: Iterable[str]) -> dg.MarkdownMetadataValue:
     return dg.MetadataValue.md("\n".join(f"- {_as_it_is(text)}" for text in texts) or "none")
 
 
-def tallied(tallies: Sequence[Tally]) -> dict[str, int | float | bool | dg.MarkdownMetadataValue]:
-    """What a stage did, in all and for each model."""
+def numbers(db: duckdb.DuckDBPyConnection, *names: str) -> dict[str, int | float]:
+    """Those of the results' numbers, to be followed over time; what is not known is left out."""
+    (found,) = rows(query(db, "summaries/in_numbers").project(", ".join(names)))
+    return {name: value for name, value in found.items() if isinstance(value, int | float)}
+
+
+def tallied(tallies: Sequence[Tally]) -> Metadata:
+    """What a launch of a stage did, in all and for each model."""
     by_model = [
         {
             "model": tally.model,
@@ -85,10 +95,10 @@ def tallied(tallies: Sequence[Tally]) -> dict[str, int | float | bool | dg.Markd
     return {
         "pending": sum(tally.planned for tally in tallies),
         "done": sum(tally.asked for tally in tallies),
-        "input_tokens": sum(tally.input_tokens for tally in tallies),
-        "output_tokens": sum(tally.output_tokens for tally in tallies),
-        "estimated_usd": sum(tally.estimated_usd or 0.0 for tally in tallies),
-        "cost_usd": sum(tally.cost_usd for tally in tallies),
+        "launch_input_tokens": sum(tally.input_tokens for tally in tallies),
+        "launch_output_tokens": sum(tally.output_tokens for tally in tallies),
+        "launch_estimated_usd": sum(tally.estimated_usd or 0.0 for tally in tallies),
+        "launch_cost_usd": sum(tally.cost_usd for tally in tallies),
         "budget_reached": any(tally.budget_reached for tally in tallies),
         "warnings": listed(warning for tally in tallies for warning in tally.warnings),
         "models": markdown(by_model),

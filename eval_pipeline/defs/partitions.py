@@ -1,12 +1,18 @@
 """One partition per selected model, kept in step by `model_catalog`."""
 
+from collections.abc import Mapping, Sequence
+
 import dagster as dg
 from dagster._core.definitions.partitions.context import PartitionLoadingContext
 
+from eval_pipeline.defs.metadata import listed
 from eval_pipeline.discovery import Changes, Refreshed
 from eval_pipeline.runs import RunError
 
 MODELS = "models"
+# The tags by which a run says what its partitions are.
+ONE = "dagster/partition"
+RANGE_START, RANGE_END = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
 
 
 class ModelPartitions(dg.DynamicPartitionsDefinition):
@@ -28,6 +34,35 @@ class ModelPartitions(dg.DynamicPartitionsDefinition):
 model_partitions = ModelPartitions(name=MODELS)
 
 
+def models_of(context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext) -> list[str]:
+    """The models that a run is about; none are named if it is about all of them."""
+    # Not `context.partition_keys`, which only runs know that have a partitioned asset in them.
+    return models_named(context.run.tags, context.instance.get_dynamic_partitions(MODELS))
+
+
+def models_named(tags: Mapping[str, str], known: Sequence[str]) -> list[str]:
+    """The models that a run's tags name: one partition, or a range of those known."""
+    if ONE in tags:
+        return [tags[ONE]]
+    first, last = tags.get(RANGE_START), tags.get(RANGE_END)
+    if first is None or last is None:
+        return []
+    # Where an end is no partition any more, better too many than one forgotten.
+    start = known.index(first) if first in known else 0
+    end = known.index(last) if last in known else len(known)
+    return list(known[start : end + 1])
+
+
+def asked_models(context: dg.AssetExecutionContext) -> list[str]:
+    """The models that a run is to ask: its partitions, and never all because none was named."""
+    if models := models_of(context):
+        return models
+    raise RunError(
+        "No model is named: choose a partition (in the launchpad, with --partition, or with the "
+        "tag dagster/partition). For all of them there is the job evaluate_all."
+    )
+
+
 def keep_in_step(instance: dg.DagsterInstance, refreshed: Refreshed) -> Changes:
     """Adds and removes partitions; what a removed model's runs left behind stays."""
     changes = refreshed.changes(instance.get_dynamic_partitions(MODELS))
@@ -35,3 +70,27 @@ def keep_in_step(instance: dg.DagsterInstance, refreshed: Refreshed) -> Changes:
     for gone in changes.removed:
         instance.delete_dynamic_partition(MODELS, gone)
     return changes
+
+
+def refresh_told(
+    refreshed: Refreshed, changes: Changes
+) -> dict[str, int | dg.MarkdownMetadataValue]:
+    """What a refresh did: numbers to be plotted, and beside them the models by name."""
+    news, kept_out = refreshed.news, refreshed.tried.kept_out
+    short = news.shortened()
+    return {
+        "models": len(refreshed.catalog.models),
+        "selected_models": len(refreshed.selected.models),
+        "appeared": len(news.appeared),
+        "vanished": len(news.vanished),
+        "repriced": len(news.repriced),
+        "kept_out": len(kept_out),
+        "selected": listed(model.id for model in refreshed.selected.models),
+        "new_models": listed(short.appeared),
+        "lost_models": listed(short.vanished),
+        "new_prices": listed(short.repriced),
+        "kept_out_because": listed(f"{model}: {why}" for model, why in kept_out.items()),
+        "partitions_added": listed(changes.added),
+        "partitions_removed": listed(changes.removed),
+        "warnings": listed(refreshed.warnings),
+    }

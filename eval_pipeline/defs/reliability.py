@@ -27,12 +27,14 @@ def write_report(
     return report
 
 
-def reported(report: Report) -> dict[str, dg.MarkdownMetadataValue]:
-    """A table per measure, and what to mind."""
+def reported(
+    report: Report, settings: Settings
+) -> dict[str, dg.MarkdownMetadataValue | dg.PathMetadataValue]:
+    """A table per measure, what to mind, and where the report is."""
     tables = {name.replace(" ", "_"): table for name, table in report.tables().items()}
     return {
         "warnings": listed(report.warnings),
-        "report": dg.MetadataValue.md(f"`reports/{REPORT}`"),
+        "report": dg.MetadataValue.path(settings.reports / REPORT),
         **{name: dg.MetadataValue.md(table) for name, table in tables.items()},
     }
 

@@ -1,14 +1,16 @@
 """Configuration in, domain objects out."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
+import dagster as dg
 import duckdb
 from dagster_duckdb import DuckDBResource
 from pydantic import Field
 
+from eval_pipeline.defs.alive import alive
 from eval_pipeline.journal import Journal, Stream
 from eval_pipeline.settings import Settings
 from eval_pipeline.warehouse import Warehouse
@@ -18,6 +20,13 @@ class WarehouseResource(DuckDBResource):
     """The results. A DuckDBResource for one's own assets too, but read-only and never blocked."""
 
     journal_folder: str = Field(description="Where finished work is kept: the source of truth.")
+
+    @contextmanager
+    def yield_for_execution(self, context: dg.InitResourceContext) -> Iterator[Self]:
+        """As long as a run has this, which all of ours need, it is known to be alive."""
+        run = context.run
+        with alive(Path(self.journal_folder), run.run_id) if run else nullcontext():
+            yield self
 
     @property
     def journal(self) -> Journal:

@@ -2,6 +2,7 @@
 
 from eval_pipeline.journal.disk import GoneError, JournalError, explained
 from eval_pipeline.journal.folder import (
+    ATTEMPTS,
     FORMAT,
     ITEMS,
     JUDGED,
@@ -18,6 +19,7 @@ from eval_pipeline.journal.folder import (
 from eval_pipeline.journal.writer import JournalWriter
 
 __all__ = [
+    "ATTEMPTS",
     "FORMAT",
     "ITEMS",
     "JUDGED",

@@ -22,6 +22,7 @@ from eval_pipeline.journal.writer import JournalWriter
 from eval_pipeline.processes import EXPLAINED, GONE, last_words, run_module
 from eval_pipeline.record import Record
 from eval_pipeline.records import (
+    Attempt,
     BenchmarkVersion,
     Judgement,
     Label,
@@ -32,7 +33,7 @@ from eval_pipeline.records import (
     now,
 )
 
-FORMAT = 4
+FORMAT = 5
 """Raised when an older version of this code could not read what is written."""
 
 log = logging.getLogger(__name__)
@@ -51,6 +52,7 @@ class Stream(Generic[R]):
 ITEMS = Stream("items", Record)
 VERSIONS = Stream("versions", BenchmarkVersion)
 SIGHTINGS = Stream("sightings", Sighting)
+ATTEMPTS = Stream("attempts", Attempt)
 RUNS = Stream("runs", Run)
 PREDICTIONS = Stream("predictions", Prediction)
 JUDGED = Stream("judged", Judgement)
@@ -61,6 +63,7 @@ STREAMS: tuple[Stream[Any], ...] = (
     VERSIONS,
     ITEMS,
     SIGHTINGS,
+    ATTEMPTS,
     RUNS,
     PREDICTIONS,
     JUDGED,

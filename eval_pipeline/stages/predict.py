@@ -2,17 +2,18 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 
 from eval_pipeline.benchmark import Benchmark, past_items
 from eval_pipeline.carrying import carry_over
 from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.history import ReplyKey
-from eval_pipeline.journal import PREDICTIONS, Journal
+from eval_pipeline.journal import ATTEMPTS, PREDICTIONS, Journal
 from eval_pipeline.money import Ledger
 from eval_pipeline.providers.gateways import Gateways
-from eval_pipeline.records import Item, ItemKey, Model
+from eval_pipeline.records import Attempt, Item, ItemKey, Model, now
 from eval_pipeline.running import in_a_thread
 from eval_pipeline.runs import Mode, OpenRun, new_run, open_run
 from eval_pipeline.settings import Settings
@@ -20,6 +21,13 @@ from eval_pipeline.stages.asker import Asker
 from eval_pipeline.stages.workers import Shift, Tally, compact, stopped_by_trouble
 
 log = logging.getLogger(__name__)
+Places = Callable[[Model], AbstractAsyncContextManager[None]]
+"""Where a model waits until it may be asked beside those that other processes ask."""
+
+
+def anywhere(_model: Model) -> AbstractAsyncContextManager[None]:
+    """For whoever is alone at the gateways."""
+    return nullcontext()
 
 
 @dataclass(frozen=True)
@@ -36,6 +44,11 @@ class Launch:
         """A launch that is tried again goes on as the one that it was at first."""
         return self.retry_of or self.run_id
 
+    @property
+    def repairs(self) -> bool:
+        """Whether it mends an earlier run, where there is one, instead of evaluating anew."""
+        return self.mode in (Mode.RESUME, Mode.FIX) or self.continue_run is not None
+
 
 async def predict(
     models: Sequence[Model],
@@ -45,17 +58,19 @@ async def predict(
     settings: Settings,
     journal: Journal,
     board: list[Tally] | None = None,
+    places: Places = anywhere,
 ) -> list[Tally]:
     """Asks every model what is pending in its run; `board` shows how far each of them is."""
-    places = asyncio.Semaphore(settings.concurrency.max_concurrent_models)
+    own_places = asyncio.Semaphore(settings.concurrency.max_concurrent_models)
     async with Gateways(settings, benchmark.items.values()) as gateways:
         ledger = Ledger(settings.budget, journal)
         stage = _Predict(benchmark, launch, settings, journal, gateways, ledger)
 
         async def one(model: Model, tally: Tally) -> None:
-            # A model that another process is at work on does not take a place.
+            # A model that another process is at work on does not take a place. Whoever has one in
+            # all processes needs nothing else: taken in the same order, they can not lock up.
             with stopped_by_trouble(tally):
-                async with journal.claim(PREDICTIONS, model.id), places:
+                async with journal.claim(PREDICTIONS, model.id), own_places, places(model):
                     await stage.run(model, tally)
 
         tallies = [Tally(model.id, "asked") for model in models]
@@ -82,11 +97,24 @@ class _Predict:
             log.info(tally.stopped)
             return
         with stopped_by_trouble(tally):
+            # First of all: what fails from here on has been tried, and is not due at once again.
+            await in_a_thread(self._note_attempt, model)
             asker = Asker.of(model, self.settings, self.gateways)
             opened = await asyncio.to_thread(self._open, asker)
             await self._ask_pending(asker, opened, tally)
         if tally.planned or tally.failed:
             log.log(logging.WARNING if tally.failed else logging.INFO, tally.line())
+
+    def _note_attempt(self, model: Model) -> None:
+        attempt = Attempt(
+            run_id=self.launch.run_id,
+            model=model.id,
+            experiment=self.settings.experiment,
+            filtered=self.settings.plan.narrows,
+            repair=self.launch.repairs,
+            began_at=now(),
+        )
+        self.journal.write_whole(ATTEMPTS, model.id, attempt.run_id, records=[attempt])
 
     async def _ask_pending(self, asker: Asker, opened: OpenRun, tally: Tally) -> None:
         items, run_id = self._items(opened), opened.run.run_id

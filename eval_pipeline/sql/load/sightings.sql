@@ -1,7 +1,7 @@
 -- journal: sightings -> model_catalog, as each model was described last
 insert into model_catalog
 with sightings as (
-    select unnest(model), selected, seen_at
+    select unnest(model), selected, kept_out, seen_at
     from read_json($files, format = 'newline_delimited', ignore_errors = true, hive_partitioning = false, columns = {
         model: 'struct(
             id varchar, gateway varchar, request_name varchar, vendor varchar, name varchar,
@@ -11,6 +11,7 @@ with sightings as (
             system_role boolean, temperature boolean, json_schema boolean, streaming boolean, dialect varchar,
             created_at timestamp, simulated boolean)',
         selected: 'boolean',
+        kept_out: 'varchar',
         seen_at: 'timestamp'
     })
     where model is not null
@@ -42,6 +43,7 @@ select
     min(seen_at) over (partition by id),
     seen_at,
     coalesce(dialect, 'chat_completions'),
-    prices.reasoning
+    prices.reasoning,
+    kept_out
 from sightings
 qualify row_number() over (partition by id order by seen_at desc) = 1

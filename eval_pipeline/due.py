@@ -1,0 +1,151 @@
+"""Which models are due to be evaluated again: a pure decision, in a sentence that says why."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from math import exp2
+from typing import NamedTuple
+
+import duckdb
+
+from eval_pipeline.queries import query
+
+DAY, YEAR = timedelta(days=1), timedelta(days=365.25)
+SHORTEST_DAYS, LONGEST_DAYS = 1, 60
+CHEAP_USD, DEAR_USD = 5, 50
+HIGHEST_FLOOR_DAYS = 14
+NOT_LISTED = "the catalog does not have it as selected and listed (materialize model_catalog)"
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What is known of a model; `busy` is the id of a Dagster run that is at it or queued.
+
+    `barred` is why it can not be asked at all.
+    """
+
+    model: str
+    released_at: datetime | None = None
+    last_attempt_at: datetime | None = None
+    run_cost_usd: float | None = None
+    busy: str | None = None
+    barred: str | None = None
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Whether the model is due, from when on (None if that can not be told), and why."""
+
+    model: str
+    due: bool
+    due_at: datetime | None
+    reason: str
+
+
+class Row(NamedTuple):
+    """A decision for people."""
+
+    model: str
+    due: str
+    when: str
+    reason: str
+
+
+def decide(standing: Standing, moment: datetime) -> Decision:
+    """Due if it was never attempted, or long enough ago for its age and its cost."""
+    if standing.barred is not None:
+        return _not_now(standing, standing.barred)
+    if standing.busy is not None:
+        return _not_now(standing, f"run {standing.busy[:8]} is queued or running")
+    if standing.last_attempt_at is None:
+        return Decision(standing.model, due=True, due_at=moment, reason="due: never evaluated")
+    return _decide_again(standing, standing.last_attempt_at, moment)
+
+
+def interval_days(age: timedelta) -> float:
+    """Days from one evaluation to the next: 1 for a new model, 30.5 at a year, towards 60."""
+    return LONGEST_DAYS - (LONGEST_DAYS - SHORTEST_DAYS) * exp2(-(age / YEAR))
+
+
+def floor_days(run_cost_usd: float | None) -> float:
+    """Days that lie between them at least: the more, the more a run costs, as far as is known."""
+    dearness = ((run_cost_usd or 0.0) - CHEAP_USD) / (DEAR_USD - CHEAP_USD)
+    return HIGHEST_FLOOR_DAYS * min(1.0, max(0.0, dearness))
+
+
+def standings(
+    db: duckdb.DuckDBPyConnection,
+    experiment: str,
+    models: Iterable[str],
+    busy: Mapping[str, str],
+    *,
+    filtered: bool = False,
+    barred: Mapping[str, str] | None = None,
+) -> list[Standing]:
+    """Where these models stand under the experiment, as the DuckDB file has it.
+
+    `filtered` says whether the evaluations to come are for a part of the benchmark only.
+    """
+    given = {"experiment": experiment, "filtered": filtered}
+    known = {model: facts for model, *facts in query(db, "standings", given).fetchall()}
+    found = []
+    for model in models:
+        released_at, last_attempt_at, run_cost_usd = known.get(model, (None, None, None))
+        why_not = (barred or {}).get(model) if model in known else NOT_LISTED
+        times = _utc(released_at), _utc(last_attempt_at)
+        found.append(Standing(model, *times, run_cost_usd, busy.get(model), why_not))
+    return found
+
+
+def for_people(decisions: Iterable[Decision]) -> list[Row]:
+    """What is due first, then what will be next; what can not be told last."""
+    later = datetime.max.replace(tzinfo=UTC)
+
+    def order(one: Decision) -> tuple[bool, datetime, str]:
+        return not one.due, one.due_at or later, one.model
+
+    return [
+        Row(one.model, "yes" if one.due else "no", _minute(one.due_at), one.reason)
+        for one in sorted(decisions, key=order)
+    ]
+
+
+def summed_up(decisions: Sequence[Decision]) -> str:
+    """All of them in a sentence."""
+    due = sum(one.due for one in decisions)
+    coming = [one.due_at for one in decisions if one.due_at is not None and not one.due]
+    following = f"; the next one is on {_minute(min(coming))} UTC" if coming else ""
+    return f"{due} of {len(decisions)} models are due{following}."
+
+
+def _not_now(standing: Standing, why: str) -> Decision:
+    return Decision(standing.model, due=False, due_at=None, reason=f"not due: {why}")
+
+
+def _decide_again(standing: Standing, last: datetime, moment: datetime) -> Decision:
+    # Its age back then, so that the time which is told now is still the time when it comes.
+    age = max(last - (standing.released_at or last), 0 * DAY)
+    days = max(interval_days(age), floor_days(standing.run_cost_usd))
+    due_at = last + days * DAY
+    due = due_at <= moment
+    when = f"{'due since' if due else 'not due until'} {_minute(due_at)} UTC"
+    ago = f"last attempt {max(moment - last, 0 * DAY) / DAY:.1f} days ago"
+    reason = f"{when}: {ago}, {_why_so_long(age, standing.run_cost_usd)}"
+    return Decision(standing.model, due, due_at, reason)
+
+
+def _why_so_long(age: timedelta, run_cost_usd: float | None) -> str:
+    interval, floor = interval_days(age), floor_days(run_cost_usd)
+    if run_cost_usd is not None and floor > interval:
+        return f"runs cost about {run_cost_usd:.2f} USD, so at least {floor:.1f} days apart"
+    told = f"interval {interval:.1f} days at an age of {age.days} days"
+    return told if run_cost_usd is not None else f"{told}; what a run costs is not known"
+
+
+def _minute(moment: datetime | None) -> str:
+    return "" if moment is None else f"{moment:%Y-%m-%d %H:%M}"
+
+
+def _utc(moment: datetime | None) -> datetime | None:
+    """The tables hold UTC without saying so."""
+    return None if moment is None else moment.replace(tzinfo=UTC)

@@ -1,0 +1,3 @@
+-- All pairs.
+select count(*), bit_xor(hash(comparisons))
+from comparisons

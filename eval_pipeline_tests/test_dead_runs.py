@@ -1,0 +1,267 @@
+"""Runs whose process was killed: found by their locks, closed, and gone on with."""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import chdir, contextmanager
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from eval_pipeline.benchmark import load_benchmark
+from eval_pipeline.defs.alive import Life, alive, life_of
+from eval_pipeline.defs.pools import pool_of
+from eval_pipeline.defs.sensors.dead_runs import (
+    WORDS,
+    build_dead_runs,
+    close_dead_runs,
+    take_a_look,
+)
+from eval_pipeline.journal import PREDICTIONS, Journal
+from eval_pipeline.providers.demo.faults import Faults
+from eval_pipeline.providers.demo.minds import question_hash
+from eval_pipeline.providers.demo.server import DemoGateway
+from eval_pipeline.settings import Settings
+from eval_pipeline_tests.builders import settings_in
+from eval_pipeline_tests.project import ROOT, environment
+from eval_pipeline_tests.test_crash import MODEL, SAMPLE, a_project_with
+from eval_pipeline_tests.test_pipeline import Graph
+
+STARTED, CANCELING = dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING
+FAILED, CANCELED = dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED
+KILLED = """
+import os, signal, subprocess, sys
+from pathlib import Path
+from eval_pipeline.defs.alive import alive
+with alive(Path(sys.argv[1]), sys.argv[2]):
+    child = subprocess.Popen(["sleep", "60"])
+    print(child.pid, flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.fixture
+def instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
+    with dg.instance_for_test(temp_dir=str(tmp_path)) as instance:
+        yield instance
+
+
+def a_run_of(
+    instance: dg.DagsterInstance, run_id: str, status: dg.DagsterRunStatus = STARTED
+) -> str:
+    """A run of which Dagster believes that it is at work."""
+    run = dg.DagsterRun(job_name="evaluate", run_id=run_id, status=status)
+    return instance.add_run(run).run_id
+
+
+def status_of(instance: dg.DagsterInstance, run_id: str) -> dg.DagsterRunStatus:
+    run = instance.get_run_by_id(run_id)
+    assert run is not None
+    return run.status
+
+
+def leave_a_lock(journal: Path, run_id: str) -> None:
+    """What is left of the lock of a process that was killed."""
+    path = journal / "locks" / f"run-{run_id}.lock"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("process 1 on here")
+
+
+def test_a_run_is_alive_as_long_as_its_process_holds_the_lock(tmp_path: Path) -> None:
+    before = life_of(tmp_path, "run-1")
+    with alive(tmp_path, "run-1"), alive(tmp_path, "nested"):
+        meanwhile = life_of(tmp_path, "run-1"), life_of(tmp_path, "nested")
+
+    after = life_of(tmp_path, "run-1")
+
+    assert (before, meanwhile, after) == (Life.UNKNOWN, (Life.ALIVE, Life.ALIVE), Life.UNKNOWN)
+    assert list((tmp_path / "locks").iterdir()) == []
+
+
+def test_a_killed_process_is_dead_although_its_children_live_on(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", KILLED, str(tmp_path), "run-1"]
+    killed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    child = Path("/proc") / killed.stdout.strip()
+
+    found = life_of(tmp_path, "run-1")
+
+    try:
+        assert child.exists(), killed.stderr
+        assert found is Life.DEAD
+    finally:
+        subprocess.run(["kill", child.name], check=True)
+
+
+def test_a_file_that_nobody_signed_is_no_proof_of_death(tmp_path: Path) -> None:
+    leave_a_lock(tmp_path, "run-1")
+    (tmp_path / "locks" / "run-run-1.lock").write_text("")
+
+    assert life_of(tmp_path, "run-1") is Life.UNKNOWN
+
+
+def test_a_run_is_closed_on_the_second_look_and_not_too_soon(
+    tmp_path: Path, instance: dg.DagsterInstance
+) -> None:
+    run_id = a_run_of(instance, dg.DagsterRun(job_name="evaluate").run_id)
+    leave_a_lock(tmp_path, run_id)
+
+    first = take_a_look(instance, tmp_path, {}, at=100)
+    soon = take_a_look(instance, tmp_path, first.suspects, at=119)
+    before = status_of(instance, run_id)
+    late = take_a_look(instance, tmp_path, soon.suspects, at=121)
+
+    assert first.suspects == soon.suspects == {run_id: 100}
+    assert (first.closed, soon.closed, before) == ([], [], STARTED)
+    assert late.closed == [f"Run {run_id[:8]} (evaluate) is closed. {WORDS}"]
+    assert (late.suspects, status_of(instance, run_id)) == ({}, FAILED)
+    assert list((tmp_path / "locks").iterdir()) == []
+
+
+def test_a_run_that_comes_to_life_between_two_looks_is_left_alone(
+    tmp_path: Path, instance: dg.DagsterInstance
+) -> None:
+    run_id = a_run_of(instance, "run-1")
+    leave_a_lock(tmp_path, run_id)
+    first = take_a_look(instance, tmp_path, {}, at=100)
+
+    with alive(tmp_path, run_id):
+        second = take_a_look(instance, tmp_path, first.suspects, at=1000)
+
+    assert (second.closed, second.suspects) == ([], {})
+    assert status_of(instance, run_id) is STARTED
+
+
+def test_a_dead_run_that_was_being_cancelled_counts_as_cancelled(
+    tmp_path: Path, instance: dg.DagsterInstance
+) -> None:
+    run_id = a_run_of(instance, "run-1", CANCELING)
+    leave_a_lock(tmp_path, run_id)
+
+    closed = close_dead_runs(instance, tmp_path)
+
+    assert len(closed) == 1
+    assert status_of(instance, run_id) is CANCELED
+
+
+def test_a_run_without_a_lock_is_closed_only_if_our_code_location_launched_it(
+    tmp_path: Path, instance: dg.DagsterInstance
+) -> None:
+    ours, theirs = a_run_launched_by(instance, "ours"), a_run_launched_by(instance, "theirs")
+    nobodys = a_run_of(instance, "nobodys")
+
+    at_once = close_dead_runs(instance, tmp_path)
+    every = dict.fromkeys([ours, theirs, nobodys], 0.0)
+    look = take_a_look(instance, tmp_path, every, location="ours", at=100)
+
+    assert at_once == []
+    assert len(look.closed) == 1
+    found = [status_of(instance, one) for one in (ours, theirs, nobodys)]
+    assert found == [FAILED, STARTED, STARTED]
+
+
+def a_run_launched_by(instance: dg.DagsterInstance, location: str) -> str:
+    """A run without a lock that was launched by the code location of that name."""
+    from dagster._core.remote_origin import (  # noqa: PLC0415
+        InProcessCodeLocationOrigin,
+        RemoteJobOrigin,
+        RemoteRepositoryOrigin,
+    )
+    from dagster._core.types.loadable_target_origin import LoadableTargetOrigin  # noqa: PLC0415
+
+    target = LoadableTargetOrigin(module_name="eval_pipeline.definitions")
+    code = InProcessCodeLocationOrigin(target, location_name=location)
+    origin = RemoteJobOrigin(RemoteRepositoryOrigin(code, "__repository__"), "evaluate")
+    run = dg.DagsterRun(job_name="evaluate", status=STARTED, remote_job_origin=origin)
+    return instance.add_run(run).run_id
+
+
+def test_the_sensor_remembers_whom_it_found_and_says_whom_it_closed(
+    tmp_path: Path, instance: dg.DagsterInstance
+) -> None:
+    settings = settings_in(tmp_path)
+    (sensor,) = build_dead_runs(settings).sensors or ()
+    assert isinstance(sensor, dg.SensorDefinition)
+    nothing = tick(sensor, instance, None)
+    run_id = a_run_of(instance, "run-1")
+    leave_a_lock(settings.journal, run_id)
+
+    first = tick(sensor, instance, nothing.cursor)
+    found = json.loads(first.cursor or "")
+    second = tick(sensor, instance, json.dumps({run_id: found[run_id] - 20}))
+
+    assert nothing.skip_reason == first.skip_reason == dg.SkipReason("no run has died")
+    assert "Run run-1 (evaluate) is closed." in str(second.skip_reason)
+    assert (second.cursor, status_of(instance, run_id)) == ("{}", FAILED)
+    assert sensor.default_status is dg.DefaultSensorStatus.RUNNING
+
+
+def tick(
+    sensor: dg.SensorDefinition, instance: dg.DagsterInstance, cursor: str | None
+) -> dg.SensorResult:
+    with dg.build_sensor_context(instance=instance, cursor=cursor) as context:
+        result = sensor(context)
+    assert isinstance(result, dg.SensorResult)
+    return result
+
+
+@contextmanager
+def asking(settings: Settings) -> Iterator[subprocess.Popen[str]]:
+    """`dagster asset materialize` in a process of its own, in the middle of asking."""
+    command = f"dagster asset materialize --select predictions --partition {MODEL}".split()
+    process = subprocess.Popen(
+        command, cwd=settings.root, env=environment(), stderr=subprocess.PIPE, text=True
+    )
+    try:
+        end = time.monotonic() + 90
+        while len(list(Journal(settings.journal).read(PREDICTIONS))) < 20:
+            assert process.poll() is None and time.monotonic() < end
+            time.sleep(0.05)
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_a_run_that_was_killed_while_asking_is_closed_and_the_next_one_goes_on(
+    tmp_path: Path,
+) -> None:
+    sample = load_benchmark(settings_in(tmp_path, suites=[{"name": "sample", "path": SAMPLE}]))
+    questions = {key.item_id: item.question for key, item in sample.items.items()}
+    with (
+        DemoGateway(tuple(sample.items.values()), faults=Faults(latency_s=0.1)) as gateway,
+        chdir(a_project_with(gateway, tmp_path / "killed").root),
+        dg.DagsterInstance.from_config(".") as instance,
+    ):
+        settings = Settings.from_env()
+        journal, graph = Journal(settings.journal), Graph(settings, instance)
+        assert graph.run("model_catalog").success
+        with asking(settings):
+            (run,) = instance.get_runs(dg.RunsFilter(statuses=[STARTED]))
+            while_alive = take_a_look(instance, settings.journal, {run.run_id: 0.0})
+            at_once = close_dead_runs(instance, settings.journal)
+            held = slots(instance)
+        answered = [one.item_id for one in journal.read(PREDICTIONS)]
+        gateway.misbehave(Faults())
+
+        first = take_a_look(instance, settings.journal, {}, at=100)
+        second = take_a_look(instance, settings.journal, first.suspects, at=130)
+        freed = slots(instance)
+        again = graph.run("predictions", partition=MODEL)
+
+        assert (while_alive.closed, while_alive.suspects, at_once) == ([], {}, [])
+        assert (held, freed) == ([f"predictions of {MODEL}"], [])
+        assert (list(first.suspects), len(second.closed)) == ([run.run_id], 1)
+        assert status_of(instance, run.run_id) is FAILED
+        assert again.success
+        times = {gateway.seen[MODEL, question_hash(questions[item])] for item in answered}
+        assert times == {1}
+        assert sorted(one.item_id for one in journal.read(PREDICTIONS)) == sorted(questions)
+        assert not list((settings.journal / "locks").glob("run-*"))
+
+
+def slots(instance: dg.DagsterInstance) -> list[str]:
+    info = instance.event_log_storage.get_concurrency_info(pool_of("demo"))
+    return [one.step_key for one in info.claimed_slots]

@@ -1,0 +1,45 @@
+"""What the UI is told of tables: every column with its meaning, and how many rows there are."""
+
+from pathlib import Path
+
+import dagster as dg
+import duckdb
+import pytest
+
+from eval_pipeline.defs import assets
+from eval_pipeline.defs.tables import described, rows_by_model
+from eval_pipeline.queries import apply_migrations
+from eval_pipeline_tests.builders import a_prediction, a_warehouse
+
+TABLES = sorted(
+    one.key.to_user_string()
+    for one in dg.load_assets_from_modules([assets])
+    if isinstance(one, dg.AssetsDefinition)
+)
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_every_column_of_an_assets_table_says_its_type_and_what_it_means(table: str) -> None:
+    with duckdb.connect() as db:
+        apply_migrations(db)
+        told = described(db, table)
+        found = db.table(table)
+        columns = list(zip(found.columns, map(str, found.types), strict=True))
+
+    shown = told["dagster/column_schema"]
+    assert isinstance(shown, dg.TableSchemaMetadataValue)
+    assert [(one.name, one.type) for one in shown.schema.columns] == columns
+    assert all(one.description for one in shown.schema.columns)
+    assert told["dagster/row_count"] == 0
+    assert told["dagster/table_name"] == f"main.{table}"
+
+
+def test_rows_are_counted_by_model_and_a_model_without_any_has_none(tmp_path: Path) -> None:
+    warehouse = a_warehouse(tmp_path, a_prediction("q1"), a_prediction("q2"))
+
+    with warehouse.reading() as db:
+        counted = rows_by_model(db, "predictions", ["demo/strong", "demo/weak"])
+        whole = described(db, "predictions")["dagster/row_count"]
+
+    assert counted == {"demo/strong": 2, "demo/weak": 0}
+    assert whole == 2

@@ -1,0 +1,363 @@
+"""Versions: what a change of a prompt, a query or a result makes out of date, and what not."""
+
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+from dagster._core.definitions.data_version import CachingStaleStatusResolver
+from dagster._core.loader import LoadingContextForTest
+
+from eval_pipeline.defs.graph import build_graph
+from eval_pipeline.defs.resources import WarehouseResource
+from eval_pipeline.defs.versions import FILES, code_version, data_version
+from eval_pipeline.options import PACKAGE
+from eval_pipeline.queries import FORMULAS
+from eval_pipeline.records import Judgement, Prediction, Run
+from eval_pipeline.settings import Settings
+from eval_pipeline_tests.builders import (
+    a_benchmark,
+    a_journal,
+    a_judgement,
+    a_prediction,
+    a_question,
+    a_run,
+    settings_in,
+)
+from eval_pipeline_tests.test_pipeline import Graph
+
+MODEL, WEAK = "demo/strong", "demo/weak"
+RESULTS = ("metrics", "comparisons", "leaderboard")
+STAGES = ("predictions", "judged", *RESULTS)
+COMPUTED = {*RESULTS}
+HELD = ("model_catalog", *STAGES, "judge_reliability")
+VERDICTS = {"judged", "metrics", "judge_reliability"}
+BENCHMARK = a_benchmark(a_question("q1"), a_question("q2"))
+PLANNED: dict[str, Any] = {
+    "plan": (("sample", "q1"), ("sample", "q2")),
+    "benchmark_version": BENCHMARK.version.benchmark_version,
+}
+RUN, WEAK_RUN = a_run(**PLANNED), a_run("run-2", WEAK, **PLANNED)
+DATA_VERSION = "dagster/data_version"
+
+
+@pytest.fixture
+def instance() -> Iterator[dg.DagsterInstance]:
+    with dg.DagsterInstance.ephemeral() as instance:
+        yield instance
+
+
+@pytest.fixture
+def change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], None]:
+    """Adds a line to a file, in a copy of the package's queries and formulas."""
+    copies = iter(range(9))
+
+    def add(name: str, line: str) -> None:
+        copy = tmp_path / f"package-{next(copies)}"
+        for path in {*PACKAGE.rglob("*.sql"), *PACKAGE.glob("*.py"), *PACKAGE.glob("[rs]*/*.py")}:
+            place = copy / path.relative_to(PACKAGE)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, place)
+        with (copy / name).open("a", encoding="utf-8") as file:
+            file.write(f"\n{line}\n")
+        monkeypatch.setattr("eval_pipeline.defs.versions.PACKAGE", copy)
+        monkeypatch.setattr("eval_pipeline.queries.PACKAGE", copy)
+        monkeypatch.setattr("eval_pipeline.queries.SQL", copy / "sql")
+
+    return add
+
+
+def versions(settings: Settings) -> dict[str, str | None]:
+    return {name: code_version(name, settings) for name in FILES}
+
+
+def changed(before: dict[str, str | None], after: dict[str, str | None]) -> set[str]:
+    return {name for name in FILES if before[name] != after[name]}
+
+
+def stale(graph: Graph) -> dict[str, list[str]]:
+    """Which assets the UI shows as out of date, and because of what."""
+    defs = build_graph(graph.settings)
+    resolver = CachingStaleStatusResolver(
+        graph.instance, defs.resolve_asset_graph(), LoadingContextForTest(graph.instance)
+    )
+    found = {}
+    for name in FILES:
+        partition = MODEL if name == "predictions" else None
+        causes = resolver.get_stale_causes(dg.AssetKey(name), partition)
+        found[name] = [cause.category.value for cause in causes]
+    return {name: causes for name, causes in found.items() if causes}
+
+
+def held(result: dg.ExecuteInProcessResult) -> dict[str, str]:
+    """The data version of each asset that was materialized and told it."""
+    events = result.get_asset_materialization_events()
+    found = {event.materialization.asset_key: event.materialization.tags or {} for event in events}
+    return {
+        key.to_user_string(): tags[DATA_VERSION]
+        for key, tags in found.items()
+        if f"{DATA_VERSION}_is_user_provided" in tags
+    }
+
+
+def judged(
+    item: str, score: float = 1.0, judge: str = "demo/judge", of: Run = RUN
+) -> tuple[Prediction, Judgement]:
+    """An answer with a verdict."""
+    prediction = a_prediction(item, run_id=of.run_id, model=of.model)
+    return prediction, a_judgement(prediction, score, judge=judge)
+
+
+def results(folder: Path, *records: Run | Prediction | Judgement) -> WarehouseResource:
+    """The published results of these records and those before."""
+    journal = a_journal(folder, *records, benchmark=BENCHMARK)
+    database = str(folder / "evals.duckdb")
+    warehouse = WarehouseResource(database=database, journal_folder=str(journal.root))
+    warehouse.publish()
+    return warehouse
+
+
+def all_held(warehouse: WarehouseResource) -> dict[str, str]:
+    given = {"predictions": {"models": [MODEL]}}
+    return {name: data_version(warehouse, name, **given.get(name, {})).value for name in HELD}
+
+
+def test_every_asset_has_a_code_version(tmp_path: Path) -> None:
+    settings = settings_in(tmp_path)
+    keys = build_graph(settings).resolve_asset_graph().get_all_asset_keys()
+    names = {key.to_user_string() for key in keys}
+
+    known = versions(settings)
+
+    assert set(known) == names
+    assert all(known.values()) and len(set(known.values())) == len(names)
+
+
+@pytest.mark.parametrize(
+    ("setting", "out_of_date"),
+    [
+        ({"experiments": {"default": {"system_prompt": "own.txt"}}}, {"predictions"}),
+        ({"experiments": {"default": {"temperature": 0.5}}}, {"predictions"}),
+        ({"experiments": {"default": {"max_tokens": 9}}}, {"predictions"}),
+        ({"experiments": {"default": {"extra": {"seed": 1}}}}, {"predictions"}),
+        ({"experiment": "web_search"}, {"predictions"}),
+        ({"experiments": {"default": {"stream": False}}}, set()),
+        ({"judge": {"prompt": "own.txt"}}, {"judged"}),
+        ({"judge": {"model": "demo/strong"}}, {"judged"}),
+        ({"judge": {"also": ["demo/strong"]}}, {"judged"}),
+        ({"judge": {"rules": "first"}}, {"judged"}),
+        ({"judge": {"max_tokens": 9}}, {"judged"}),
+        ({"coding": {"reviewer": "demo/judge"}}, {"judged"}),
+        ({"judge": {"num_workers": 3}}, set()),
+        ({"budget": {"usd_per_run": 1.0}, "plan": {"samples": 2}}, set()),
+    ],
+)
+def test_a_setting_makes_out_of_date_what_it_decides(
+    tmp_path: Path, setting: dict[str, Any], out_of_date: set[str]
+) -> None:
+    (tmp_path / "own.txt").write_text("Answer in verse.")
+    before = versions(settings_in(tmp_path))
+
+    after = versions(settings_in(tmp_path, **setting))
+
+    assert changed(before, after) == out_of_date
+
+
+@pytest.mark.parametrize(
+    ("file", "out_of_date"),
+    [
+        ("sql/load/items.sql", {"dataset"}),
+        ("sql/load/sightings.sql", {"model_catalog"}),
+        ("sql/load/predictions.sql", COMPUTED),
+        ("sql/load/judged.sql", {*COMPUTED, "judge_reliability"}),
+        ("sql/load/rejudged.sql", {"judge_reliability"}),
+        ("sql/derive/scores.sql", COMPUTED),
+        ("sql/derive/metrics.sql", COMPUTED),
+        ("sql/derive/pass_at_k.sql", {"metrics"}),
+        ("sql/derive/calibration_bins.sql", {"metrics"}),
+        ("sql/derive/entries.sql", {"comparisons", "leaderboard"}),
+        ("sql/derive/comparisons.sql", {"comparisons"}),
+        ("sql/derive/leaderboard_entries.sql", {"leaderboard"}),
+        ("sql/derive/judges.sql", {"judge_reliability"}),
+        ("measuring.py", {"metrics"}),
+        ("comparing.py", {"comparisons", "leaderboard"}),
+        ("stats/calibration.py", {"metrics"}),
+        ("stats/ties.py", {"comparisons", "leaderboard"}),
+        ("stats/agreement.py", {"judge_reliability"}),
+        ("sql/summaries/leaderboard.sql", set()),
+        ("sql/versions/metrics.sql", set()),
+    ],
+)
+def test_a_query_or_formula_makes_out_of_date_what_is_made_with_it(
+    tmp_path: Path, change: Callable[[str, str], None], file: str, out_of_date: set[str]
+) -> None:
+    settings = settings_in(tmp_path)
+    before = versions(settings)
+
+    change(file, "-- ")
+
+    assert changed(before, versions(settings)) == out_of_date
+
+
+def test_no_query_and_no_formula_is_forgotten() -> None:
+    derived = {f"sql/derive/{path.name}" for path in (PACKAGE / "sql" / "derive").glob("*.sql")}
+    formulas = {
+        str(path.relative_to(PACKAGE))
+        for pattern in FORMULAS
+        for path in PACKAGE.glob(pattern)
+        if path.name != "__init__.py"
+    }
+
+    minded = {name for names in FILES.values() for name in names}
+
+    # The cautious ones are for guidelines that are left out, which no asset is about.
+    assert (derived | formulas) - minded == {"stats/cautious.py"}
+
+
+@pytest.mark.parametrize("asset", FILES)
+def test_what_a_formula_is_made_with_counts_too(asset: str) -> None:
+    used = re.compile(r"^from eval_pipeline\.((?:stats|reliability)\.\w+) import", re.MULTILINE)
+    texts = [(PACKAGE / name).read_text() for name in FILES[asset] if name.endswith(".py")]
+
+    imported = {f"{module.replace('.', '/')}.py" for text in texts for module in used.findall(text)}
+
+    # Deriving loads the judges' measures for the table that needs them only.
+    own = set() if asset == "judge_reliability" else {"reliability/measuring.py"}
+    assert imported - set(FILES[asset]) - own == set()
+
+
+def test_a_prompt_that_is_missing_is_told_of_by_the_run_and_not_by_loading(
+    tmp_path: Path, instance: dg.DagsterInstance
+) -> None:
+    (tmp_path / "own.txt").write_text("Answer in verse.")
+    own = {"verse": {"system_prompt": "own.txt"}}
+    graph = Graph(settings_in(tmp_path, experiments=own, experiment="verse"), instance)
+    graph.run("dataset", "model_catalog")
+    before = versions(graph.settings)
+    (tmp_path / "own.txt").unlink()
+
+    result = graph.run("predictions", partition=MODEL)
+
+    assert changed(before, versions(graph.settings)) == {"predictions"}
+    (failure,) = result.filter_events(lambda event: event.is_step_failure)
+    assert "The prompt file own.txt can not be read" in str(failure.step_failure_data.error)
+
+
+def test_a_new_prompt_makes_predictions_out_of_date_and_then_one_after_another(
+    tmp_path: Path, instance: dg.DagsterInstance
+) -> None:
+    graph = Graph(settings_in(tmp_path), instance)
+    graph.run("dataset", "model_catalog")
+    graph.run(*STAGES, partition=MODEL)
+    fresh = stale(graph)
+    (tmp_path / "own.txt").write_text("Answer in verse.")
+    own = {"verse": {"system_prompt": "own.txt"}}
+
+    graph.settings = settings_in(tmp_path, experiments=own, experiment="verse")
+
+    assert fresh == {}
+    assert stale(graph) == {"predictions": ["CODE"]}
+    graph.run("predictions", partition=MODEL)
+    assert stale(graph) == {"judged": ["DATA"]}
+    graph.run("judged")
+    assert stale(graph) == {"metrics": ["DATA"]}
+    graph.run("metrics")
+    assert stale(graph) == {"comparisons": ["DATA"], "leaderboard": ["DATA"]}
+    graph.run("comparisons", "leaderboard")
+    assert stale(graph) == {}
+
+
+def test_new_verdicts_on_the_same_answers_make_results_out_of_date(
+    tmp_path: Path, instance: dg.DagsterInstance
+) -> None:
+    graph = Graph(settings_in(tmp_path), instance)
+    graph.run("dataset", "model_catalog")
+    graph.run("predictions", "judged", "metrics", partition=MODEL)
+
+    graph.run("judged")
+    nothing_new = stale(graph)
+    graph.run("judged", config={"judged": {"judge": WEAK}})
+
+    assert nothing_new == {}
+    assert stale(graph) == {"metrics": ["DATA"]}
+
+
+def test_a_new_query_makes_results_out_of_date_and_neither_verdicts_nor_answers(
+    tmp_path: Path, instance: dg.DagsterInstance, change: Callable[[str, str], None]
+) -> None:
+    graph = Graph(settings_in(tmp_path), instance)
+    told = held(graph.run("dataset", "model_catalog"))
+    told |= held(graph.run(*STAGES, partition=MODEL))
+
+    change("sql/derive/metrics.sql", "; update metrics set output_tokens = 0")
+
+    assert set(told) == {"dataset", "model_catalog", *STAGES}
+    assert stale(graph) == {name: ["CODE"] for name in RESULTS}
+    graph.run(*RESULTS)
+    assert stale(graph) == {}
+    assert graph.rows("select distinct output_tokens from metrics") == [(0,)]
+
+
+def test_what_is_built_anew_from_the_same_is_the_same_version(tmp_path: Path) -> None:
+    warehouse = results(tmp_path, RUN, *judged("q1"), *judged("q2", 0.0))
+    before = all_held(warehouse)
+    Path(warehouse.database).unlink()
+
+    warehouse.publish()
+
+    assert all_held(warehouse) == before
+
+
+@pytest.mark.parametrize(
+    ("more", "another"),
+    [
+        ((a_prediction("q2"),), {"predictions", "metrics"}),
+        (judged("q1", 0.0, judge="demo/other"), VERDICTS),
+        (judged("q2"), {*VERDICTS, "predictions", "leaderboard"}),
+        ((WEAK_RUN,), {"metrics"}),
+        ((WEAK_RUN, *judged("q1", of=WEAK_RUN)), VERDICTS),
+        (
+            (WEAK_RUN, *(one for item in ("q1", "q2") for one in judged(item, of=WEAK_RUN))),
+            {*VERDICTS, "leaderboard"},
+        ),
+    ],
+)
+def test_new_results_are_another_version_of_what_they_change(
+    tmp_path: Path, more: tuple[Run | Prediction | Judgement, ...], another: set[str]
+) -> None:
+    warehouse = results(tmp_path, RUN, *judged("q1"))
+    before = all_held(warehouse)
+
+    after = all_held(results(tmp_path, *more))
+
+    assert {name for name in HELD if before[name] != after[name]} == another
+
+
+def test_new_answers_of_one_model_leave_those_of_another(
+    tmp_path: Path, instance: dg.DagsterInstance
+) -> None:
+    graph = Graph(settings_in(tmp_path), instance)
+    graph.run("model_catalog")
+    fresh, resumed = ({"predictions": {"mode": mode}} for mode in ("FRESH", "RESUME"))
+    weak, strong = (held(graph.run("predictions", partition=name)) for name in (WEAK, MODEL))
+
+    new = held(graph.run("predictions", partition=MODEL, config=fresh))
+
+    assert new != strong
+    assert held(graph.run("predictions", partition=WEAK, config=resumed)) == weak
+
+
+def test_the_catalog_is_another_if_a_price_is(tmp_path: Path, instance: dg.DagsterInstance) -> None:
+    graph = Graph(settings_in(tmp_path), instance)
+    before = held(graph.run("model_catalog"))
+    seen_again = held(graph.run("model_catalog"))
+    dear = {"demo/weak": {"prices": {"prompt": 1.0, "completion": 1.0}}}
+    graph.settings = settings_in(tmp_path, overrides=dear)
+
+    after = held(graph.run("model_catalog"))
+
+    assert seen_again == before
+    assert after != before
