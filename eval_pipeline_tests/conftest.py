@@ -22,6 +22,16 @@ from eval_pipeline_tests.stand import Stand
 UNWANTED = {*VARIABLES, *filter(None, KEY_VARIABLES.values()), "HF_TOKEN", WEBHOOK}
 
 
+LONG = ("backfills", "webserver", "commands", "crash", "storm", "jobs", "dead_runs", "pipeline")
+"""Files that take longest: begun first, nobody waits for them at the end."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The long files first, and the others as they come."""
+    order = {f"test_{name}": place for place, name in enumerate(LONG)}
+    items.sort(key=lambda item: order.get(item.path.stem, len(LONG)))
+
+
 def pytest_collection_finish() -> None:
     """What is loaded by now stays to the end: no collection of garbage need look at it again."""
     gc.collect()

@@ -37,7 +37,7 @@ import os, signal, subprocess, sys
 from pathlib import Path
 from eval_pipeline.defs.alive import alive
 with alive(Path(sys.argv[1]), sys.argv[2]):
-    child = subprocess.Popen(["sleep", "60"])
+    child = subprocess.Popen(["sleep", "60"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     print(child.pid, flush=True)
     os.kill(os.getpid(), signal.SIGKILL)
 """

@@ -8,11 +8,14 @@ from typing import Any
 
 import duckdb
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
 
+from eval_pipeline.defs.partitions import RANGE_END, RANGE_START
 from eval_pipeline_tests.builders import a_question
 from eval_pipeline_tests.webserver import (
+    IMPATIENT,
     LOCATION,
+    STAGES,
     Webserver,
     a_quick_project,
     change,
@@ -83,7 +86,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def webserver(project: Path) -> Iterator[Webserver]:
-    with dagster_dev(project, "dagster") as webserver:
+    with dagster_dev(project, *IMPATIENT) as webserver:
         yield webserver
 
 
@@ -134,10 +137,14 @@ def latest(webserver: Webserver, asset: str, *partitions: str) -> dict[str, Any]
     return {entry.pop("label"): next(iter(entry.values()), None) for entry in entries}
 
 
+def named(page: Page, label: str) -> Locator:
+    """The line of that name in a table of metadata."""
+    return page.locator(f"xpath=//tr[normalize-space(td[1]) = '{label}']")
+
+
 def row(page: Page, label: str) -> str:
-    """What a table of metadata says beside a name."""
-    named = page.locator(f"xpath=//tr[normalize-space(td[1]) = '{label}']")
-    return named.inner_text().removeprefix(label).strip()
+    """What it says beside the name."""
+    return named(page, label).inner_text().removeprefix(label).strip()
 
 
 def test_the_ui_shows_what_each_asset_is_and_where_its_code_is(webserver: Webserver) -> None:
@@ -219,6 +226,19 @@ def test_the_job_for_one_model_is_launched_with_its_partition(
         assert ranked.fetchall() == [(3,)]
 
 
+def test_materializing_all_models_at_once_is_one_run(project: Path, evaluated: Webserver) -> None:
+    runs = evaluated.backfill(STAGES, MODELS)
+
+    (asking,) = [run for run in runs if "predictions" in run.assets]
+    assert (asking.tags[RANGE_START], asking.tags[RANGE_END]) == (MODELS[0], MODELS[-1])
+    with duckdb.connect(str(project / "data" / "evals.duckdb"), read_only=True) as db:
+        counted = db.execute(
+            "select model, count(score) from judged where run_id = ? group by 1 order by 1",
+            [asking.run_id],
+        )
+        assert counted.fetchall() == [(model, len(ITEMS)) for model in MODELS]
+
+
 def test_a_materialization_tells_how_it_went_in_numbers_and_what_the_table_holds(
     evaluated: Webserver,
 ) -> None:
@@ -258,7 +278,8 @@ def test_people_see_how_a_model_did_on_its_partition(evaluated: Webserver, page:
     assert (row(page, "answered"), row(page, "failed"), row(page, "outcome_ok")) == ("5", "0", "5")
     for name in ("cost_usd", "latency_p50_s", "latency_p95_s"):
         assert float(row(page, name)) == pytest.approx(told[name])
-    assert row(page, "failures") == "none"
+    # Markdown is drawn a little later than the rest.
+    expect(named(page, "failures")).to_contain_text("none", timeout=PATIENCE_MS)
 
 
 def test_people_launch_the_job_for_all_models(webserver: Webserver, page: Page) -> None:

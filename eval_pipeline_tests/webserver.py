@@ -1,6 +1,7 @@
 """A running `dagster dev` and its GraphQL API, asked as the UI asks it."""
 
 import socket
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -16,6 +17,9 @@ from eval_pipeline_tests.conftest import UNWANTED
 from eval_pipeline_tests.project import a_project, running
 
 LOCATION = {"repositoryLocationName": "eval_pipeline", "repositoryName": "__repository__"}
+STAGES = ["predictions", "judged", "metrics", "comparisons", "leaderboard"]
+IMPATIENT = (sys.executable, "-W", "ignore", "-m", "eval_pipeline_tests.impatient")
+"""Instead of `dagster`, where backfills are not to be waited for."""
 ENDED = {"SUCCESS", "FAILURE", "CANCELED"}
 BACKFILL_ENDED = {"COMPLETED_SUCCESS", "COMPLETED_FAILED", "FAILED", "CANCELED", "COMPLETED"}
 LAUNCH = """
