@@ -631,7 +631,7 @@ def test_the_asset_asks_again_once_and_nobody_the_second_time(
 ) -> None:
     first, second = launches["first"], launches["second"]
 
-    assert (first.told["done"], second.told["done"]) == ("3", "0")
+    assert (first.told["launch_done"], second.told["launch_done"]) == ("3", "0")
     assert (launches["judging"].requests, first.requests, second.requests) == (3, 6, 6)
     for told in (first.told, second.told):
         assert "demo/judge (simulated)" in told["repeats"] and "100.0% (" in told["repeats"]
@@ -648,7 +648,7 @@ def test_with_no_answers_to_judge_again_nobody_is_asked(
 ) -> None:
     told, requests = launches["no answers"]
 
-    assert (requests, told["done"]) == (3, "0")
+    assert (requests, told["launch_done"]) == (3, "0")
     assert "No judge has judged anything again" in told["repeats"]
     assert told["people"].startswith("| judge")
 

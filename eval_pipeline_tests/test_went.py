@@ -97,9 +97,9 @@ def test_predictions_tell_how_the_run_went_and_what_this_launch_did(stage: Stage
     first = stage.ask()
 
     expected = stage.counted(OF_A_RUN)
-    assert {name: first[name] for name in expected} == pytest.approx(expected)
+    assert {name: first[name] for name in expected} == pytest.approx(expected, abs=1e-6)
     assert 0 < first["outcome_ok"] < 20 and first["outcome_server_error"] and first["outcome_empty"]
-    assert (first["planned"], first["pending"], first["done"]) == (20, 20, 20)
+    assert (first["planned"], first["launch_pending"], first["launch_done"]) == (20, 20, 20)
     assert first["launch_cost_usd"] == pytest.approx(first["cost_usd"])
     assert first["dagster/partition_row_count"] == 20
     (run,) = stage.graph.rows("select left(run_id, 8) from runs")[0]
@@ -124,7 +124,7 @@ def test_after_a_repair_there_is_a_number_for_what_no_longer_occurs(stage: Stage
 
     assert (again["answered"], again["failed"]) == (20, 0)
     assert (again["outcome_ok"], again["outcome_server_error"]) == (20, 0)
-    assert again["pending"] == again["done"] == failed
+    assert again["launch_pending"] == again["launch_done"] == failed
     assert 0 < again["launch_cost_usd"] < again["cost_usd"]
     assert again["failures"] == "none"
 
@@ -160,7 +160,7 @@ def test_judged_tells_how_judging_went(stage: Stage) -> None:
     shown = told(stage.graph.run("judged"), "judged")
 
     expected = stage.counted(OF_VERDICTS)
-    assert {name: shown[name] for name in expected} == pytest.approx(expected)
+    assert {name: shown[name] for name in expected} == pytest.approx(expected, abs=1e-6)
     assert 0 < shown["scored"] < 20 and shown["outcome_invalid_reply"] == shown["unscored"]
     assert r"invalid\_reply" in shown["failures"] and "demo/strong sample/q" in shown["failures"]
     assert shown["runs"] == 1

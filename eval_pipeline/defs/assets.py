@@ -116,9 +116,8 @@ def predictions(
         went = how_asking_went(db, tallies, settings.experiment, launch)
         shown = described(db, "predictions")
     for model, metadata in went.items():
-        context.add_asset_metadata(metadata, partition_key=model)
+        context.add_asset_metadata({**metadata, **shown}, partition_key=model)
     return dg.MaterializeResult(
-        metadata=shown,
         # One for all partitions of the run: Dagster takes no more.
         data_version=data_version(warehouse, "predictions", models=list(went)),
     )

@@ -14,6 +14,7 @@ from eval_pipeline.stages.workers import Tally
 
 Metadata = dict[str, int | float | str | dg.MetadataValue[Any]]
 MOST_ROWS = 200
+DIGITS = 6
 
 
 def table(db: duckdb.DuckDBPyConnection, name: str) -> dg.MarkdownMetadataValue:
@@ -78,6 +79,11 @@ def numbers(db: duckdb.DuckDBPyConnection, *names: str) -> dict[str, int | float
     return {name: value for name, value in found.items() if isinstance(value, int | float)}
 
 
+def rounded(value: int | float | str) -> int | float | str:
+    """A number to digits that people can read; anything else as it is."""
+    return round(value, DIGITS) if isinstance(value, float) else value
+
+
 def tallied(tallies: Sequence[Tally]) -> Metadata:
     """What a launch of a stage did, in all and for each model."""
     by_model = [
@@ -93,12 +99,12 @@ def tallied(tallies: Sequence[Tally]) -> Metadata:
         for tally in tallies
     ]
     return {
-        "pending": sum(tally.planned for tally in tallies),
-        "done": sum(tally.asked for tally in tallies),
+        "launch_pending": sum(tally.planned for tally in tallies),
+        "launch_done": sum(tally.asked for tally in tallies),
         "launch_input_tokens": sum(tally.input_tokens for tally in tallies),
         "launch_output_tokens": sum(tally.output_tokens for tally in tallies),
-        "launch_estimated_usd": sum(tally.estimated_usd or 0.0 for tally in tallies),
-        "launch_cost_usd": sum(tally.cost_usd for tally in tallies),
+        "launch_estimated_usd": rounded(sum(tally.estimated_usd or 0.0 for tally in tallies)),
+        "launch_cost_usd": rounded(sum(tally.cost_usd for tally in tallies)),
         "budget_reached": any(tally.budget_reached for tally in tallies),
         "warnings": listed(warning for tally in tallies for warning in tally.warnings),
         "models": markdown(by_model),

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import duckdb
 
-from eval_pipeline.defs.metadata import Metadata, markdown, rows, tallied
+from eval_pipeline.defs.metadata import Metadata, markdown, rounded, rows, tallied
 from eval_pipeline.defs.tables import rows_by_model
 from eval_pipeline.outcomes import Outcome
 from eval_pipeline.queries import query
@@ -43,7 +43,7 @@ class Went(Record):
         """A number for each outcome, also for common ones that did not occur: so it is plotted."""
         outcomes = {**dict.fromkeys(common, 0), **self.outcomes}
         return {
-            **{name: value for name, value in self.numbers.items() if value is not None},
+            **{name: rounded(value) for name, value in self.numbers.items() if value is not None},
             **{f"outcome_{outcome}": count for outcome, count in outcomes.items()},
             "failures": markdown(self.failures),
         }
@@ -59,8 +59,8 @@ def how_asking_went(
     kept = rows_by_model(db, "predictions", models)
     return {
         tally.model: {
-            **tallied([tally]),
             **(Went.of(found[tally.model]).told(OF_REPLIES) if tally.model in found else {}),
+            **tallied([tally]),
             "dagster/partition_row_count": kept[tally.model],
         }
         for tally in tallies
@@ -72,4 +72,4 @@ def how_judging_went(
 ) -> Metadata:
     """The latest runs (of these models, if any) as a whole, and what this launch did about them."""
     (row,) = rows(query(db, "summaries/verdicts", {"models": list(models)}))
-    return {**tallied(tallies), **Went.of(row).told(OF_VERDICTS)}
+    return {**Went.of(row).told(OF_VERDICTS), **tallied(tallies)}
