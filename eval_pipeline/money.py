@@ -23,6 +23,7 @@ TOKENS_PER_IMAGE = 1000
 TOKENS_PER_REPLY = 1000
 """What a reply is taken to need until there is one to go by."""
 ENOUGH_COSTS = 200
+FAILURES_TO_GO_ON_AFTER = 5
 
 
 def priced(usage: Usage, prices: Prices) -> Usage:
@@ -73,6 +74,7 @@ class Forecast:
     tokens: float = 0.0
     dearest_usd: float | None = None
     tried: bool = False
+    failures: int = 0
 
     def expect(self, request: ChatRequest) -> Expected:
         """The mean of the tokens and the highest cost so far; what is not known is guessed."""
@@ -88,6 +90,11 @@ class Forecast:
         replied = min(request.max_tokens or TOKENS_PER_REPLY, TOKENS_PER_REPLY)
         usage = priced(Usage(input_tokens=asked, output_tokens=replied), self.prices)
         return Expected(asked + replied, usage.cost_usd or 0.0)
+
+    def fail(self) -> None:
+        """One request more without a reply; after some, nothing is to be learnt by waiting."""
+        self.failures += 1
+        self.tried = self.tried or self.failures >= FAILURES_TO_GO_ON_AFTER
 
     def learn(self, usage: Usage) -> None:
         """One reply more to go by."""

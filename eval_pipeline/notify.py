@@ -51,7 +51,7 @@ class Asked(Record):
     until: datetime | None
 
 
-class Standing(Record):
+class Ended(Record):
     """What the evaluation of a model has come to, in counts by outcome."""
 
     model: str
@@ -68,7 +68,7 @@ class Failed(Record):
     what: str
     models: str | None
     reason: str
-    standings: tuple[Standing, ...]
+    ended: tuple[Ended, ...]
     link: str
 
 
@@ -79,7 +79,7 @@ class Trouble(NamedTuple):
     transient: bool
 
 
-def read_standings(database: Path, asked: Asked) -> tuple[Standing, ...]:
+def read_ended(database: Path, asked: Asked) -> tuple[Ended, ...]:
     """What the published file says; nothing is published, and what can not be read is left out."""
     if not database.exists():
         return ()
@@ -90,19 +90,19 @@ def read_standings(database: Path, asked: Asked) -> tuple[Standing, ...]:
     except duckdb.Error as error:
         log.warning("The counts can not be read now: %s", error)
         return ()
-    return tuple(Standing.model_validate(row) for row in rows)
+    return tuple(Ended.model_validate(row) for row in rows)
 
 
 def message(failed: Failed, redact: Callable[[str], str]) -> dict[str, str]:
     """The failure as Slack and those who speak its language take it."""
     about = f" for {failed.models}" if failed.models else ""
-    shown, more = failed.standings[:MOST_MODELS], len(failed.standings) - MOST_MODELS
+    shown, more = failed.ended[:MOST_MODELS], len(failed.ended) - MOST_MODELS
     lines = [
         f":x: *{failed.what} failed*{about}",
         f"Why: {quoted(redact(failed.reason))}",
         *(_counts(one) for one in shown),
         *([f"… and {more} more models"] if more > 0 else []),
-        *([_cost(failed.standings)] if failed.standings else []),
+        *([_cost(failed.ended)] if failed.ended else []),
         f"<{_escaped(failed.link)}|Open the run in Dagster>",
     ]
     return {"text": "\n".join(lines)}
@@ -121,14 +121,14 @@ def _escaped(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def _counts(one: Standing) -> str:
+def _counts(one: Ended) -> str:
     judged = f"; judged: {one.judged}" if one.judged else ""
     return f"{quoted(one.model)}: {one.predicted or 'no reply'} (of {one.planned}){judged}"
 
 
-def _cost(standings: Sequence[Standing]) -> str:
-    least = "at least " if any(one.costs_unknown for one in standings) else ""
-    return f"Cost so far: {least}{sum(one.cost_usd for one in standings):.4f} USD"
+def _cost(ended: Sequence[Ended]) -> str:
+    least = "at least " if any(one.costs_unknown for one in ended) else ""
+    return f"Cost so far: {least}{sum(one.cost_usd for one in ended):.4f} USD"
 
 
 def post(webhook: SecretStr, body: dict[str, str]) -> None:

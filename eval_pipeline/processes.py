@@ -50,6 +50,17 @@ def run_module(module: str, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+def is_running(pid: int) -> bool:
+    """Whether there is a process of that number."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
 def last_words(done: subprocess.CompletedProcess[str]) -> str:
     """What it said at the end, or at least how it ended."""
     said = done.stderr.strip().splitlines()

@@ -1,7 +1,7 @@
 """Rows as people read them: the leaderboard in a terminal, the schema as a page."""
 
 import re
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -10,7 +10,6 @@ from rich.markup import escape
 from rich.table import Table
 
 from eval_pipeline.coding.records import STEPS
-from eval_pipeline.due import Row
 from eval_pipeline.queries import apply_migrations, query
 from eval_pipeline.stats.intervals import LEVEL, Interval
 
@@ -165,10 +164,10 @@ def versions_table(rows: "pd.DataFrame") -> Table:
     return table
 
 
-def due_table(rows: Sequence[Row]) -> Table:
-    """Which models are due, those first."""
+def due_table(rows: Iterable[tuple[str, ...]]) -> Table:
+    """Which models are due and why or why not."""
     table = Table(title="Due to be evaluated", box=SIMPLE, show_edge=False, pad_edge=False)
-    for name in Row._fields:
+    for name in ("model", "due", "when", "reason"):
         table.add_column(name, overflow="fold", no_wrap=name in ("due", "when"))
     for row in rows:
         table.add_row(*map(escape, row))

@@ -16,6 +16,7 @@ from eval_pipeline.building import Order, WarehouseError, build
 from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.journal import STREAMS, Journal, Stream, explained
 from eval_pipeline.journal.disk import GoneError, remove
+from eval_pipeline.processes import is_running
 from eval_pipeline.queries import migration_names, recipe
 from eval_pipeline.records import now
 
@@ -137,3 +138,7 @@ def _remove_leftovers(path: Path) -> None:
     """Half-built files of processes that were killed; the lock says that nobody builds now."""
     for leftover in path.parent.glob(f".{path.stem}-*.new*"):
         remove(leftover)
+    # Who is just opening the file has a second name for it.
+    for link in path.parent.glob(f".{path.stem}-*.reading"):
+        if not is_running(int(link.name.split("-")[-2])):
+            remove(link)

@@ -1,6 +1,5 @@
 """Runs whose process was killed: found by their locks, closed, and gone on with."""
 
-import json
 import subprocess
 import sys
 import time
@@ -18,7 +17,6 @@ from eval_pipeline.defs.sensors.dead_runs import (
     WORDS,
     build_dead_runs,
     close_dead_runs,
-    take_a_look,
 )
 from eval_pipeline.journal import PREDICTIONS, Journal
 from eval_pipeline.providers.demo.faults import Faults
@@ -102,36 +100,31 @@ def test_a_file_that_nobody_signed_is_no_proof_of_death(tmp_path: Path) -> None:
     assert life_of(tmp_path, "run-1") is Life.UNKNOWN
 
 
-def test_a_run_is_closed_on_the_second_look_and_not_too_soon(
+def test_a_dead_run_is_closed_and_a_live_one_left_alone(
     tmp_path: Path, instance: dg.DagsterInstance
 ) -> None:
-    run_id = a_run_of(instance, dg.DagsterRun(job_name="evaluate").run_id)
-    leave_a_lock(tmp_path, run_id)
+    dead, living = a_run_of(instance, "run-1"), a_run_of(instance, "run-2")
+    leave_a_lock(tmp_path, dead)
 
-    first = take_a_look(instance, tmp_path, {}, at=100)
-    soon = take_a_look(instance, tmp_path, first.suspects, at=119)
-    before = status_of(instance, run_id)
-    late = take_a_look(instance, tmp_path, soon.suspects, at=121)
+    with alive(tmp_path, living):
+        closed = close_dead_runs(instance, tmp_path)
 
-    assert first.suspects == soon.suspects == {run_id: 100}
-    assert (first.closed, soon.closed, before) == ([], [], STARTED)
-    assert late.closed == [f"Run {run_id[:8]} (evaluate) is closed. {WORDS}"]
-    assert (late.suspects, status_of(instance, run_id)) == ({}, FAILED)
+    assert closed == [f"Run run-1 (evaluate) is closed. {WORDS}"]
+    assert [status_of(instance, one) for one in (dead, living)] == [FAILED, STARTED]
     assert list((tmp_path / "locks").iterdir()) == []
 
 
-def test_a_run_that_comes_to_life_between_two_looks_is_left_alone(
+def test_what_a_dead_run_left_is_removed_also_if_dagster_has_closed_it(
     tmp_path: Path, instance: dg.DagsterInstance
 ) -> None:
-    run_id = a_run_of(instance, "run-1")
+    run_id = a_run_of(instance, "run-1", FAILED)
     leave_a_lock(tmp_path, run_id)
-    first = take_a_look(instance, tmp_path, {}, at=100)
+    leave_a_lock(tmp_path, "nobody's")
 
-    with alive(tmp_path, run_id):
-        second = take_a_look(instance, tmp_path, first.suspects, at=1000)
+    closed = close_dead_runs(instance, tmp_path)
 
-    assert (second.closed, second.suspects) == ([], {})
-    assert status_of(instance, run_id) is STARTED
+    assert closed == []
+    assert list((tmp_path / "locks").iterdir()) == []
 
 
 def test_a_dead_run_that_was_being_cancelled_counts_as_cancelled(
@@ -146,65 +139,49 @@ def test_a_dead_run_that_was_being_cancelled_counts_as_cancelled(
     assert status_of(instance, run_id) is CANCELED
 
 
-def test_a_run_without_a_lock_is_closed_only_if_our_code_location_launched_it(
+def test_a_run_without_a_lock_here_is_nobody_we_can_judge(
     tmp_path: Path, instance: dg.DagsterInstance
 ) -> None:
-    ours, theirs = a_run_launched_by(instance, "ours"), a_run_launched_by(instance, "theirs")
-    nobodys = a_run_of(instance, "nobodys")
+    of_another_project = a_run_of(instance, "run-1")
+    leave_a_lock(tmp_path / "another", of_another_project)
 
-    at_once = close_dead_runs(instance, tmp_path)
-    every = dict.fromkeys([ours, theirs, nobodys], 0.0)
-    look = take_a_look(instance, tmp_path, every, location="ours", at=100)
+    closed = close_dead_runs(instance, tmp_path / "ours")
 
-    assert at_once == []
-    assert len(look.closed) == 1
-    found = [status_of(instance, one) for one in (ours, theirs, nobodys)]
-    assert found == [FAILED, STARTED, STARTED]
+    assert closed == []
+    assert status_of(instance, of_another_project) is STARTED
 
 
-def a_run_launched_by(instance: dg.DagsterInstance, location: str) -> str:
-    """A run without a lock that was launched by the code location of that name."""
-    from dagster._core.remote_origin import (  # noqa: PLC0415
-        InProcessCodeLocationOrigin,
-        RemoteJobOrigin,
-        RemoteRepositoryOrigin,
-    )
-    from dagster._core.types.loadable_target_origin import LoadableTargetOrigin  # noqa: PLC0415
-
-    target = LoadableTargetOrigin(module_name="eval_pipeline.definitions")
-    code = InProcessCodeLocationOrigin(target, location_name=location)
-    origin = RemoteJobOrigin(RemoteRepositoryOrigin(code, "__repository__"), "evaluate")
-    run = dg.DagsterRun(job_name="evaluate", status=STARTED, remote_job_origin=origin)
-    return instance.add_run(run).run_id
-
-
-def test_the_sensor_remembers_whom_it_found_and_says_whom_it_closed(
-    tmp_path: Path, instance: dg.DagsterInstance
+def test_a_lock_that_somebody_else_buries_meanwhile_is_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    leave_a_lock(tmp_path, "run-1")
+    exists = Path.exists
+
+    def exists_and_is_gone(path: Path) -> bool:
+        found = exists(path)
+        path.unlink()
+        (tmp_path / "locks").rmdir()
+        return found
+
+    monkeypatch.setattr(Path, "exists", exists_and_is_gone)
+
+    assert life_of(tmp_path, "run-1") is Life.UNKNOWN
+
+
+def test_the_sensor_says_whom_it_closed(tmp_path: Path, instance: dg.DagsterInstance) -> None:
     settings = settings_in(tmp_path)
     (sensor,) = build_dead_runs(settings).sensors or ()
     assert isinstance(sensor, dg.SensorDefinition)
-    nothing = tick(sensor, instance, None)
+    nothing = sensor(dg.build_sensor_context(instance=instance))
     run_id = a_run_of(instance, "run-1")
     leave_a_lock(settings.journal, run_id)
 
-    first = tick(sensor, instance, nothing.cursor)
-    found = json.loads(first.cursor or "")
-    second = tick(sensor, instance, json.dumps({run_id: found[run_id] - 20}))
+    told = sensor(dg.build_sensor_context(instance=instance))
 
-    assert nothing.skip_reason == first.skip_reason == dg.SkipReason("no run has died")
-    assert "Run run-1 (evaluate) is closed." in str(second.skip_reason)
-    assert (second.cursor, status_of(instance, run_id)) == ("{}", FAILED)
+    assert nothing == dg.SkipReason("no run has died")
+    assert "Run run-1 (evaluate) is closed." in str(told)
+    assert status_of(instance, run_id) is FAILED
     assert sensor.default_status is dg.DefaultSensorStatus.RUNNING
-
-
-def tick(
-    sensor: dg.SensorDefinition, instance: dg.DagsterInstance, cursor: str | None
-) -> dg.SensorResult:
-    with dg.build_sensor_context(instance=instance, cursor=cursor) as context:
-        result = sensor(context)
-    assert isinstance(result, dg.SensorResult)
-    return result
 
 
 @contextmanager
@@ -240,20 +217,17 @@ def test_a_run_that_was_killed_while_asking_is_closed_and_the_next_one_goes_on(
         assert graph.run("model_catalog").success
         with asking(settings):
             (run,) = instance.get_runs(dg.RunsFilter(statuses=[STARTED]))
-            while_alive = take_a_look(instance, settings.journal, {run.run_id: 0.0})
-            at_once = close_dead_runs(instance, settings.journal)
+            while_alive = close_dead_runs(instance, settings.journal)
             held = slots(instance)
         answered = [one.item_id for one in journal.read(PREDICTIONS)]
         gateway.misbehave(Faults())
 
-        first = take_a_look(instance, settings.journal, {}, at=100)
-        second = take_a_look(instance, settings.journal, first.suspects, at=130)
+        closed = close_dead_runs(instance, settings.journal)
         freed = slots(instance)
         again = graph.run("predictions", partition=MODEL)
 
-        assert (while_alive.closed, while_alive.suspects, at_once) == ([], {}, [])
+        assert (while_alive, len(closed)) == ([], 1)
         assert (held, freed) == ([f"predictions of {MODEL}"], [])
-        assert (list(first.suspects), len(second.closed)) == ([run.run_id], 1)
         assert status_of(instance, run.run_id) is FAILED
         assert again.success
         times = {gateway.seen[MODEL, question_hash(questions[item])] for item in answered}

@@ -386,7 +386,8 @@ def attempts_of(stand: Stand, model: str = "demo/strong") -> list[tuple[str, boo
         (Launch("a"), {"max_samples": 1}, ("a", True, False)),
         (Launch("a"), {"categories": ("Math",)}, ("a", True, False)),
         (Launch("a"), {"test_filter": "q1"}, ("a", True, False)),
-        (Launch("a", Mode.FIX), {}, ("a", False, True)),
+        # There is nothing to fix yet, so that a run is opened.
+        (Launch("a", Mode.FIX), {}, ("a", False, False)),
         (Launch("a", continue_run="none such"), {}, ("a", False, True)),
     ],
 )
@@ -399,6 +400,14 @@ def test_an_attempt_tells_what_kind_of_launch_it_was(
     (one,) = stand.journal.read(ATTEMPTS)
     assert one.experiment == "default"
     assert abs(datetime.now(UTC) - one.began_at) < timedelta(minutes=1)
+
+
+def test_mending_a_run_is_no_evaluation_of_its_own(stand: Stand) -> None:
+    stand.predict(STRONG, launch=Launch("a"))
+
+    stand.predict(STRONG, launch=Launch("b", Mode.FIX))
+
+    assert attempts_of(stand) == [("a", False, False), ("b", False, True)]
 
 
 def test_what_fails_before_anybody_is_asked_was_an_attempt_all_the_same(

@@ -320,5 +320,20 @@ def test_a_failure_that_can_be_posted_leaves_no_address_in_the_log(
     assert SECRET not in caplog.text
 
 
+def test_of_a_killed_run_it_is_told_how_it_was_killed(
+    tmp_path: Path, gateway: DemoGateway, instance: dg.DagsterInstance, webhook: Webhook
+) -> None:
+    settings = settings_with(tmp_path, gateway, webhook)
+    killed = instance.add_run(dg.DagsterRun("evaluate", status=dg.DagsterRunStatus.STARTED))
+    instance.report_engine_event("Its process was ended by signal 9.", killed)
+    failure = instance.report_run_failed(killed)
+
+    context = dg.build_run_status_sensor_context("failed_runs", failure, instance, killed)
+    sensor_of(settings)(context.for_run_failure())
+
+    (posted,) = webhook.posts
+    assert "Its process was ended by signal 9." in str(posted)
+
+
 def test_what_is_not_known_is_said_so() -> None:
     assert words_of(None) == "it failed"

@@ -16,8 +16,11 @@ from eval_pipeline.defs.config import (
     PredictionsConfig,
     ReliabilityConfig,
 )
+from eval_pipeline.defs.graph import build_graph
 from eval_pipeline.defs.jobs import PART_OF
 from eval_pipeline.defs.launch import run_job
+from eval_pipeline.defs.partitions import RANGE_END, RANGE_START
+from eval_pipeline.environment import SettingsError
 from eval_pipeline.providers.demo.faults import Faults
 from eval_pipeline.providers.demo.server import DemoGateway
 from eval_pipeline.settings import Settings
@@ -149,6 +152,26 @@ def test_evaluate_without_a_partition_says_what_is_missing_and_asks_nobody(
     assert launched.asked(*MODELS, "demo/judge") == 0
 
 
+def test_a_range_of_which_an_end_has_vanished_meanwhile_asks_nobody_else(
+    launched: Launched,
+) -> None:
+    launched.instance.add_dynamic_partitions("models", ["demo/gone"])
+    graph = build_graph(launched.settings).resolve_implicit_global_asset_job_def()
+
+    # No gateway lists it, so that the catalog's refresh removes the partition.
+    result = graph.execute_in_process(
+        instance=launched.instance,
+        asset_selection=[dg.AssetKey("model_catalog"), dg.AssetKey("predictions")],
+        tags={RANGE_START: "demo/gone", RANGE_END: "demo/gone"},
+        raise_on_error=False,
+    )
+
+    failed = [event for event in result.all_events if event.is_step_failure]
+    errors = {event.step_key: str(event.step_failure_data.error) for event in failed}
+    assert "demo/gone is no partition any more" in errors["predictions"]
+    assert launched.asked(*MODELS) == 0
+
+
 def test_refresh_catalog_makes_the_selected_models_partitions(launched: Launched) -> None:
     launched.run("refresh_catalog", model_catalog={"models": ["demo/weak"]})
     before = launched.instance.get_dynamic_partitions("models")
@@ -231,6 +254,11 @@ def test_wrong_use_of_the_command_is_told_in_a_sentence(
 
     assert ended.returncode == 2, ended.stderr
     assert said in ended.stderr and "Traceback" not in ended.stderr
+
+
+def test_a_wrong_cron_line_is_told_in_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"automation\.schedule: must be a cron line"):
+        named_jobs(settings_in(tmp_path, automation={"schedule": "99 * * * *"}))
 
 
 def test_the_command_lists_the_jobs_and_runs_one(tmp_path: Path) -> None:

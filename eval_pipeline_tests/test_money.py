@@ -177,6 +177,17 @@ def test_until_the_first_request_has_ended_no_other_is_made() -> None:
     assert account.purses[0].spent_usd == 120
 
 
+def test_a_failure_teaches_nothing_and_several_are_not_waited_out() -> None:
+    forecast, request = Forecast(Prices()), ChatRequest("m", ())
+
+    untried = []
+    for _ in range(5):
+        forecast.fail()
+        untried.append(forecast.expect(request).untried)
+
+    assert untried == [True, True, True, True, False]
+
+
 def paid(usd: float, **changes: Any) -> Prediction:
     return a_prediction(usage=Usage(cost_usd=usd), **changes)
 

@@ -16,7 +16,7 @@ import pytest
 from pydantic import SecretStr
 
 from eval_pipeline import notify
-from eval_pipeline.notify import Asked, Failed, NotifyError, Standing, message, post, read_standings
+from eval_pipeline.notify import Asked, Ended, Failed, NotifyError, message, post, read_ended
 from eval_pipeline.warehouse import Warehouse
 from eval_pipeline_tests.builders import NOON, a_journal, a_judgement, a_prediction, a_run
 
@@ -97,15 +97,15 @@ def a_failure(**changes: object) -> Failed:
         "what": "evaluate",
         "models": "`demo/strong`",
         "reason": "predictions: the key was refused",
-        "standings": (),
+        "ended": (),
         "link": "http://127.0.0.1:3000/runs/abc",
     }
     return Failed.model_validate({**values, **changes})
 
 
-def a_standing(**changes: object) -> Standing:
+def an_ending(**changes: object) -> Ended:
     values = {"model": "demo/strong", "planned": 4, "predicted": "ok 3, timeout 1", "judged": ""}
-    return Standing.model_validate({**values, "cost_usd": 0.25, "costs_unknown": 0, **changes})
+    return Ended.model_validate({**values, "cost_usd": 0.25, "costs_unknown": 0, **changes})
 
 
 def as_it_is(text: str) -> str:
@@ -117,9 +117,9 @@ def text_of(failed: Failed, redact: Callable[[str], str] = as_it_is) -> str:
 
 
 def test_the_message_tells_what_failed_why_how_far_and_where_to_look() -> None:
-    standing = a_standing(judged="ok 2, judge_unparsable 1")
+    standing = an_ending(judged="ok 2, judge_unparsable 1")
 
-    text = text_of(a_failure(standings=(standing,)))
+    text = text_of(a_failure(ended=(standing,)))
 
     assert text.splitlines() == [
         ":x: *evaluate failed* for `demo/strong`",
@@ -141,9 +141,9 @@ def test_without_counts_there_is_still_a_message() -> None:
 
 
 def test_of_many_models_the_first_are_shown_and_all_are_paid_for() -> None:
-    many = tuple(a_standing(model=f"a/m{number}", costs_unknown=number) for number in range(12))
+    many = tuple(an_ending(model=f"a/m{number}", costs_unknown=number) for number in range(12))
 
-    lines = text_of(a_failure(standings=many)).splitlines()
+    lines = text_of(a_failure(ended=many)).splitlines()
 
     assert [line for line in lines if line.startswith("`a/")][-1].startswith("`a/m9`")
     assert "… and 2 more models" in lines
@@ -173,7 +173,7 @@ def test_a_servers_words_are_shown_and_do_nothing(hostile: str, expected: str) -
 
 
 def test_a_models_name_does_nothing_either() -> None:
-    text = text_of(a_failure(standings=(a_standing(model="a/<!here>`\n"),)))
+    text = text_of(a_failure(ended=(an_ending(model="a/<!here>`\n"),)))
 
     assert "\n`a/&lt;!here&gt;'`: ok 3" in text
 
@@ -329,7 +329,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-STRONG = Standing(
+STRONG = Ended(
     model="demo/strong",
     planned=4,
     predicted="ok 2, timeout 1",
@@ -337,7 +337,7 @@ STRONG = Standing(
     cost_usd=1.0,
     costs_unknown=0,
 )
-WEAK = Standing(
+WEAK = Ended(
     model="demo/weak",
     planned=8,
     predicted="ok 1, timeout 3",
@@ -361,15 +361,15 @@ WEAK = Standing(
     ],
 )
 def test_the_counts_are_of_the_runs_it_had_to_do_with_most_failures_first(
-    database: Path, asked: Asked, found: list[Standing]
+    database: Path, asked: Asked, found: list[Ended]
 ) -> None:
-    assert read_standings(database, asked) == tuple(found)
+    assert read_ended(database, asked) == tuple(found)
 
 
 def test_where_nothing_is_published_nothing_is_built(tmp_path: Path) -> None:
     a_journal(tmp_path, a_run(), a_prediction())
 
-    assert read_standings(tmp_path / "evals.duckdb", asked("run-1")) == ()
+    assert read_ended(tmp_path / "evals.duckdb", asked("run-1")) == ()
     assert not (tmp_path / "evals.duckdb").exists()
 
 
@@ -380,7 +380,7 @@ def test_a_file_that_can_not_be_read_costs_the_counts_only(
     with duckdb.connect(str(tmp_path / "empty.duckdb")):
         pass
 
-    found = [read_standings(tmp_path / name, asked("x")) for name in ("no.duckdb", "empty.duckdb")]
+    found = [read_ended(tmp_path / name, asked("x")) for name in ("no.duckdb", "empty.duckdb")]
 
     assert found == [(), ()]
     assert caplog.text.count("The counts can not be read now") == 2

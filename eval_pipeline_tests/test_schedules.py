@@ -223,12 +223,14 @@ def test_a_run_for_all_models_under_another_experiment_keeps_nobody_busy(
     [
         (dg.DagsterRunStatus.STARTING, True),
         (dg.DagsterRunStatus.CANCELING, True),
+        # Whoever launched it was killed before it began.
+        (dg.DagsterRunStatus.NOT_STARTED, False),
         (dg.DagsterRunStatus.SUCCESS, False),
         (dg.DagsterRunStatus.FAILURE, False),
         (dg.DagsterRunStatus.CANCELED, False),
     ],
 )
-def test_a_run_that_has_ended_keeps_nobody_busy(
+def test_a_run_that_has_ended_or_never_began_keeps_nobody_busy(
     in_memory: dg.DagsterInstance, status: dg.DagsterRunStatus, is_busy: bool
 ) -> None:
     unfinished(in_memory, {"dagster/partition": "demo/weak"}, status=status)

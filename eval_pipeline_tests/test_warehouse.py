@@ -312,6 +312,7 @@ def test_what_a_killed_publisher_left_is_removed_and_the_old_file_stays(tmp_path
     spilled = tmp_path / f"{left[0].name}.spill" / "duckdb_temp_storage-0.tmp"
     spilled.parent.mkdir()
     spilled.write_text("what did not fit into memory")
+    (tmp_path / ".evals-999999999-0a1b.reading").write_text("of a process that is gone")
     warehouse.publish()
 
     assert len(left) == 1

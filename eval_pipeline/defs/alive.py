@@ -63,6 +63,15 @@ def life_of(journal: Path, run_id: str) -> Life:
             return Life.UNKNOWN
     except Timeout:
         return Life.ALIVE
+    except FileNotFoundError:  # somebody else has just buried it
+        return Life.UNKNOWN
+
+
+def dead_ones(journal: Path) -> list[str]:
+    """The ids of all runs that died and have not been buried."""
+    found = sorted((journal / "locks").glob("run-*.lock"))
+    ids = [path.name.removeprefix("run-").removesuffix(".lock") for path in found]
+    return [run_id for run_id in ids if life_of(journal, run_id) is Life.DEAD]
 
 
 def bury(journal: Path, run_id: str) -> None:

@@ -4,9 +4,9 @@ from typing import Any
 
 import dagster as dg
 
-from eval_pipeline.defs.automation import SEES_TO_THE_REST
+from eval_pipeline.defs.automation import RESULTS, SEES_TO_THE_REST
 from eval_pipeline.defs.config import AllConfig, CatalogConfig, JudgedConfig, PredictionsConfig
-from eval_pipeline.defs.launch import RESULTS, STAGES, evaluate_all
+from eval_pipeline.defs.launch import STAGES, evaluate_all
 from eval_pipeline.defs.resources import WarehouseResource
 from eval_pipeline.runs import Mode
 from eval_pipeline.settings import Settings

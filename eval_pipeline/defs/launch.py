@@ -12,6 +12,7 @@ from dagster._core.instance.ref import InstanceRef
 from dagster_shared.error import SerializableErrorInfo
 
 from eval_pipeline.benchmark import current
+from eval_pipeline.defs.automation import RESULTS
 from eval_pipeline.defs.config import JudgedConfig, PredictionsConfig
 from eval_pipeline.defs.graph import build_graph
 from eval_pipeline.defs.partitions import MODELS, RANGE_END, RANGE_START
@@ -25,10 +26,11 @@ from eval_pipeline.settings import Settings
 from eval_pipeline.stages.workshop import Workshop
 
 INPUTS = ("dataset", "model_catalog")
-RESULTS = ("metrics", "comparisons", "leaderboard")
 STAGES = ("predictions", "judged", *RESULTS)
 # What failed is told in a sentence; the stack trace is in Dagster's history.
 QUIET = {"console": {"config": {"log_level": "CRITICAL"}}}
+# The second is what the first becomes when the run was part of another one.
+INTERRUPTIONS = {"DagsterExecutionInterruptedError", "KeyboardInterrupt"}
 
 log = logging.getLogger(__name__)
 
@@ -165,7 +167,7 @@ def innermost(error: SerializableErrorInfo | None) -> SerializableErrorInfo | No
 
 def is_interruption(error: SerializableErrorInfo | None) -> bool:
     """Whether somebody ended the run, and nothing went wrong."""
-    return error is not None and error.cls_name == "DagsterExecutionInterruptedError"
+    return error is not None and error.cls_name in INTERRUPTIONS
 
 
 def words_of(error: SerializableErrorInfo | None) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import dagster as dg
 import duckdb
@@ -76,9 +76,14 @@ def listed(texts: Iterable[str]) -> dg.MarkdownMetadataValue:
 def numbers(db: duckdb.DuckDBPyConnection, *names: str) -> dict[str, int | float]:
     """Those of the results' numbers, to be followed over time; what is not known is left out."""
     (found,) = rows(query(db, "summaries/in_numbers").project(", ".join(names)))
-    return {name: value for name, value in found.items() if isinstance(value, int | float)}
+    known = {name: value for name, value in found.items() if isinstance(value, int | float)}
+    return {name: rounded(value) for name, value in known.items()}
 
 
+@overload
+def rounded(value: int | float) -> int | float: ...
+@overload
+def rounded(value: int | float | str) -> int | float | str: ...
 def rounded(value: int | float | str) -> int | float | str:
     """A number to digits that people can read; anything else as it is."""
     return round(value, DIGITS) if isinstance(value, float) else value

@@ -1,9 +1,12 @@
-"""Places at a gateway, shared by all runs: the slots of a concurrency pool of Dagster's."""
+"""Places at a gateway, shared by all runs: the slots of a concurrency pool of Dagster's.
+
+Dagster has no public way to take a slot but for a whole step, so this knows its storage.
+"""
 
 import asyncio
 import logging
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -11,7 +14,7 @@ from typing import Self
 import dagster as dg
 from dagster._core.storage.event_log.base import EventLogStorage
 from dagster._utils.concurrency import get_max_concurrency_limit_value
-from filelock import FileLock
+from filelock import FileLock, Timeout
 
 from eval_pipeline.defs.alive import Life, life_of
 from eval_pipeline.records import Model
@@ -26,6 +29,12 @@ log = logging.getLogger(__name__)
 def pool_of(gateway: str) -> str:
     """The pool's name in the UI, under Deployment > Concurrency."""
     return f"gateway_{gateway}"
+
+
+def free_places(instance: dg.DagsterInstance, run_id: str) -> None:
+    """Gives back whatever a run has taken in any pool."""
+    if instance.event_log_storage.supports_global_concurrency_limits:
+        instance.event_log_storage.free_concurrency_slots_for_run(run_id)
 
 
 @dataclass(frozen=True)
@@ -70,7 +79,8 @@ class Pools:
             wait = min(wait * GROWTH, LONGEST_WAIT_S)
 
     def _is_taken(self, pool: str, step: str) -> bool:
-        with self._one_at_a_time(pool):
+        # Who can not have the lock soon comes again: an interruption must not wait for it.
+        with suppress(Timeout), self._one_at_a_time(pool):
             if self._claim(pool, step):
                 return True
             self._free_ended(pool)
@@ -78,6 +88,7 @@ class Pools:
                 # Somebody else freed a slot just when we came, and has not seen us: come again.
                 self._storage.free_concurrency_slot_for_step(self.run_id, step)
             return self._claim(pool, step)
+        return False
 
     def _claim(self, pool: str, step: str) -> bool:
         return bool(self._storage.claim_concurrency_slot(pool, self.run_id, step).is_claimed)
@@ -115,7 +126,7 @@ class Pools:
         """Sets what the settings say if that is new; a limit set in the UI stays until then."""
         key, limit = f"evals/{pool}", min(self.limit, get_max_concurrency_limit_value())
         kept = self.instance.run_storage
-        with self._one_at_a_time(pool):
+        with suppress(Timeout), self._one_at_a_time(pool):
             known = pool in self._storage.get_concurrency_keys()
             if known and kept.get_cursor_values({key}).get(key) == str(limit):
                 return
@@ -126,7 +137,7 @@ class Pools:
         """With SQLite, two processes that claim at the same moment would get the same slot."""
         folder = self.journal / "locks"
         folder.mkdir(parents=True, exist_ok=True)
-        return FileLock(folder / f"pool-{pool}.lock", thread_local=False)
+        return FileLock(folder / f"pool-{pool}.lock", timeout=LONGEST_WAIT_S, thread_local=False)
 
     @property
     def _storage(self) -> EventLogStorage:

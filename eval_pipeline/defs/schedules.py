@@ -6,12 +6,12 @@ from textwrap import shorten
 from typing import Any
 
 import dagster as dg
-from dagster._core.storage.dagster_run import NOT_FINISHED_STATUSES
 
 from eval_pipeline.defs.partitions import MODELS, models_named
 from eval_pipeline.discovery import known_models
 from eval_pipeline.due import Decision, decide, for_people, standings, summed_up
-from eval_pipeline.journal import Journal
+from eval_pipeline.environment import SettingsError
+from eval_pipeline.journal import ATTEMPTS, SIGHTINGS, Journal
 from eval_pipeline.settings import Settings
 from eval_pipeline.warehouse import Warehouse
 
@@ -19,6 +19,13 @@ DUE = "evals/due"
 """The tag of a run that the schedule requested: why."""
 LONGEST_TAG = 63
 FOR_ALL = {"evaluate_all", "fix_evaluation"}
+# Not those that were never started: who launches a run queues it, or was killed.
+BUSY = (
+    dg.DagsterRunStatus.QUEUED,
+    dg.DagsterRunStatus.STARTING,
+    dg.DagsterRunStatus.STARTED,
+    dg.DagsterRunStatus.CANCELING,
+)
 NOBODY = (
     "No model is selected yet, so nobody can be due. To fetch the catalog: dagster asset "
     "materialize --select model_catalog (or the job refresh_catalog)."
@@ -27,7 +34,16 @@ NOBODY = (
 
 def build_schedules(settings: Settings) -> dg.Definitions:
     """The schedule of the settings; it runs only where they allow to spend money."""
+    try:
+        return dg.Definitions(schedules=[_due_models(settings)])
+    except dg.DagsterInvalidDefinitionError:
+        raise SettingsError(
+            "eval_pipeline.toml: automation.schedule: must be a cron line, such as 0 */4 * * *; "
+            f"got '{settings.automation.schedule}'."
+        ) from None
 
+
+def _due_models(settings: Settings) -> dg.ScheduleDefinition:
     @dg.schedule(
         job_name="evaluate",
         cron_schedule=settings.automation.schedule,
@@ -50,7 +66,7 @@ def build_schedules(settings: Settings) -> dg.Definitions:
             return requests
         return dg.SkipReason(summed_up(decisions) if decisions else NOBODY)
 
-    return dg.Definitions(schedules=[due_models])
+    return due_models
 
 
 def decide_all(
@@ -63,8 +79,9 @@ def decide_all(
     # Before the facts: a run that ends meanwhile is busy, and not due a second time.
     busy = busy_models(instance, models, settings.experiment)
     warehouse = Warehouse(settings.database, Journal(settings.journal))
-    # A run that was killed has published nothing, and was an attempt all the same.
-    warehouse.publish()
+    # A run that was killed has published nothing, and was an attempt all the same. The rest would
+    # take longer than Dagster waits for a tick.
+    warehouse.publish(SIGHTINGS, ATTEMPTS)
     with warehouse.reading() as db:
         found = standings(
             db,
@@ -81,7 +98,7 @@ def busy_models(
     instance: dg.DagsterInstance, models: Sequence[str], experiment: str
 ) -> dict[str, str]:
     """The models that unfinished runs ask under the experiment, each with the id of one."""
-    unfinished = instance.get_runs(dg.RunsFilter(statuses=NOT_FINISHED_STATUSES))
+    unfinished = instance.get_runs(dg.RunsFilter(statuses=list(BUSY)))
     asking = [run for run in unfinished if _experiment(run.run_config) in (None, experiment)]
     return {model: run.run_id for run in asking for model in _covered(run, models)}
 

@@ -87,7 +87,7 @@ class Asking:
             self.forecast.learn(usage)
             self.pace.answered(started, tokens_off=(usage.tokens or turn.tokens) - turn.tokens)
         except ProviderError as error:
-            self.forecast.tried = True
+            self.forecast.fail()
             if error.outcome is Outcome.RATE_LIMITED:
                 self.pace.turned_away(started, error.retry_after)
             raise

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 
 from eval_pipeline.benchmark import Benchmark, past_items
 from eval_pipeline.carrying import carry_over
@@ -98,20 +99,23 @@ class _Predict:
             return
         with stopped_by_trouble(tally):
             # First of all: what fails from here on has been tried, and is not due at once again.
-            await in_a_thread(self._note_attempt, model)
+            await in_a_thread(partial(self._note_attempt, model, repair=self.launch.repairs))
             asker = Asker.of(model, self.settings, self.gateways)
             opened = await asyncio.to_thread(self._open, asker)
+            if self.launch.repairs and opened.run.run_id == self.launch.run_id:
+                # There was nothing to mend, so it is an evaluation after all.
+                await in_a_thread(partial(self._note_attempt, model, repair=False))
             await self._ask_pending(asker, opened, tally)
         if tally.planned or tally.failed:
             log.log(logging.WARNING if tally.failed else logging.INFO, tally.line())
 
-    def _note_attempt(self, model: Model) -> None:
+    def _note_attempt(self, model: Model, *, repair: bool) -> None:
         attempt = Attempt(
             run_id=self.launch.run_id,
             model=model.id,
             experiment=self.settings.experiment,
             filtered=self.settings.plan.narrows,
-            repair=self.launch.repairs,
+            repair=repair,
             began_at=now(),
         )
         self.journal.write_whole(ATTEMPTS, model.id, attempt.run_id, records=[attempt])

@@ -8,9 +8,11 @@ from dagster_shared.error import SerializableErrorInfo
 from eval_pipeline.defs.jobs import PART_OF
 from eval_pipeline.defs.launch import innermost, is_interruption, words_of
 from eval_pipeline.defs.partitions import MODELS, ONE, RANGE_END, RANGE_START, models_named
-from eval_pipeline.notify import Asked, Failed, message, post, quoted, read_standings
+from eval_pipeline.notify import Asked, Failed, message, post, quoted, read_ended
 from eval_pipeline.settings import WEBHOOK, Settings
 
+NOTHING_TOLD = "This run has been marked as failed from outside the execution context."
+"""What Dagster says of a run that somebody else has closed without a word."""
 ASKING = {"predictions", "every_model"}
 PAYING = {"judged", "judge_reliability", *ASKING}
 """The steps that ask models: what has become of their questions is worth telling."""
@@ -48,7 +50,7 @@ def _failed(context: dg.RunFailureSensorContext, settings: Settings) -> Failed:
         what=_what(run),
         models=_models_in_words(run) if run.tags.keys() & {ONE, RANGE_START} or asked else None,
         reason=_reason(context),
-        standings=read_standings(settings.database, asked) if asked else (),
+        ended=read_ended(settings.database, asked) if asked else (),
         link=f"{settings.automation.ui_url}/runs/{run.run_id}",
     )
 
@@ -104,7 +106,22 @@ def _reason(context: dg.RunFailureSensorContext) -> str:
     if failed:
         return f"{failed[-1].step_key}: {_words(failed[-1].step_failure_data.error)}"
     event = context.failure_event
-    return _words(event.job_failure_data.error) if _has_error(event) else event.message or ""
+    if _has_error(event):
+        return _words(event.job_failure_data.error)
+    told = event.message or NOTHING_TOLD
+    return _last_words(context) or told if told == NOTHING_TOLD else told
+
+
+def _last_words(context: dg.RunFailureSensorContext) -> str:
+    """What Dagster noted last: of a killed process, by which signal."""
+    found = context.instance.get_records_for_run(
+        context.dagster_run.run_id,
+        of_type=dg.DagsterEventType.ENGINE_EVENT,
+        limit=1,
+        ascending=False,
+    )
+    events = (record.event_log_entry.dagster_event for record in found.records)
+    return "".join(event.message or "" for event in events if event is not None)
 
 
 def _has_error(event: dg.DagsterEvent) -> bool:
