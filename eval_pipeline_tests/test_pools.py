@@ -77,7 +77,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 def run(work: Coroutine[Any, Any, None]) -> None:
     """Who waits for a place in vain is not waited for."""
-    asyncio.run(asyncio.wait_for(work, 30))
+    asyncio.run(asyncio.wait_for(work, 90))
 
 
 def test_who_has_a_place_keeps_the_others_waiting_and_they_say_for_whom(

@@ -94,11 +94,15 @@ class Pools:
         return bool(self._storage.claim_concurrency_slot(pool, self.run_id, step).is_claimed)
 
     def _free(self, pool: str, step: str) -> None:
+        lock = self._one_at_a_time(pool)
         try:
-            with self._one_at_a_time(pool):
-                self._storage.free_concurrency_slot_for_step(self.run_id, step)
+            with suppress(Timeout):  # not to give it back would be worse than to do so unasked
+                lock.acquire()
+            self._storage.free_concurrency_slot_for_step(self.run_id, step)
         except Exception:  # what was answered is no worse for it, and the run's end frees it too
             log.exception("The place of the %s in the pool %s could not be freed.", step, pool)
+        finally:
+            lock.release()
 
     def _free_ended(self, pool: str) -> None:
         """Frees what ended runs have left, so that this works without Dagster's daemon too."""
