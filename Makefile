@@ -58,9 +58,9 @@ browser:
 	  && apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; } \
 	  || echo "Without chromium, the tests in a browser are skipped; on Debian: apt-get install chromium"
 
-# Three at a time on two cores: many tests wait for processes.
+# Four at a time on two cores: many tests wait for processes.
 test: check toolchains browser
-	$(BIN)/pytest -n 3 --dist loadfile
+	$(BIN)/pytest -n 4 --dist loadfile
 	$(BIN)/evals validate-answers $(if $(BASE),--changed $(BASE),--filter /001-)
 
 # Every answer of every coding task: minutes, so not part of the tests.

@@ -22,7 +22,11 @@ from eval_pipeline_tests.stand import Stand
 UNWANTED = {*VARIABLES, *filter(None, KEY_VARIABLES.values()), "HF_TOKEN", WEBHOOK}
 
 
-LONG = ("backfills", "webserver", "commands", "crash", "storm", "jobs", "dead_runs", "pipeline")
+LONG = (
+    "backfills webserver commands crash storm jobs dead_runs pipeline pools "
+    "versions automation schedules warehouse reliability rejudge leaderboard "
+    "sandbox_attacks oracle convex_verdict toolchain_convex toolchain_python"
+).split()
 """Files that take longest: begun first, nobody waits for them at the end."""
 
 
