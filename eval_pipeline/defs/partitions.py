@@ -55,11 +55,9 @@ def models_named(tags: Mapping[str, str], known: Sequence[str]) -> list[str]:
 
 def asked_models(context: dg.AssetExecutionContext) -> list[str]:
     """The models that a run is to ask: its partitions, and nobody who was not meant."""
-    known = context.instance.get_dynamic_partitions(MODELS)
-    ends = {
-        tag: context.run.tags[tag] for tag in (RANGE_START, RANGE_END) if tag in context.run.tags
-    }
-    if gone := sorted(set(ends.values()) - set(known)):
+    tags, known = context.run.tags, context.instance.get_dynamic_partitions(MODELS)
+    ends = {tags[end] for end in (RANGE_START, RANGE_END) if end in tags}
+    if gone := sorted(ends - set(known)):
         raise RunError(
             f"{', '.join(gone)} is no partition any more, so nobody can tell which models were "
             "meant: select them anew."
