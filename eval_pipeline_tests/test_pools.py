@@ -4,7 +4,7 @@ import asyncio
 import logging
 import subprocess
 import time
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterator, Sequence
 from contextlib import chdir
 from pathlib import Path
 from typing import Any
@@ -243,29 +243,39 @@ def test_two_processes_never_ask_more_models_than_the_pool_has_places(tmp_path: 
         with chdir(settings.root), dg.DagsterInstance.from_config(".") as instance:
             assert Graph(settings, instance).run("model_catalog").success
             gateway.requests.clear()
-            # The first one is at it until the second one has come.
-            gateway.misbehave(Faults(latency_s=1))
-            processes = [materialize(settings, model) for model in ("demo/strong", "demo/weak")]
-            most = most_models_at_once(gateway, processes, lambda: somebody_waits(instance))
             gateway.misbehave(Faults(latency_s=0.02))
-            most |= most_models_at_once(gateway, processes, lambda: False)
-            said = [process.communicate()[1] for process in processes]
+            processes = {
+                tmp_path / model: materialize(settings, f"demo/{model}", tmp_path / model)
+                for model in ("strong", "weak")
+            }
+            held = pools_of(instance, settings.journal)
+            run(hold_until(held, lambda: all(map(says_that_it_waits, processes))))
+            most = most_models_at_once(gateway, processes.values())
 
-    assert [process.returncode for process in processes] == [0, 0], said
-    assert sum("wait for a place in the pool gateway_demo" in words for words in said) == 1
+    said = [log.read_text() for log in processes]
+    assert [process.returncode for process in processes.values()] == [0, 0], said
     assert most == {1}
     assert dict(gateway.requests) == {"demo/strong": 40, "demo/weak": 40}
 
 
+async def hold_until(held: Pools, both_wait: Callable[[], bool]) -> None:
+    """Keeps the only place until both wait for it: from then on, they are after it together."""
+    async with held.place(STRONG), asyncio.timeout(120):
+        await until(both_wait)
+
+
+def says_that_it_waits(log: Path) -> bool:
+    return f"wait for a place in the pool {POOL}" in log.read_text()
+
+
 def most_models_at_once(
-    gateway: DemoGateway, processes: Sequence[subprocess.Popen[str]], enough: Callable[[], bool]
+    gateway: DemoGateway, processes: Collection[subprocess.Popen[bytes]]
 ) -> set[int]:
     """To how many models, if to any, the gateway is found to be replying meanwhile."""
     found: set[int] = set()
-    while any(process.poll() is None for process in processes) and not enough():
-        for _ in range(50):
-            found.add(sum(1 for count in gateway.at_once.values() if count))
-            time.sleep(0.002)
+    while any(process.poll() is None for process in processes):
+        found.add(sum(1 for count in gateway.at_once.values() if count))
+        time.sleep(0.002)
     return found - {0}
 
 
@@ -281,16 +291,11 @@ def a_project_with_one_place(gateway: DemoGateway, folder: Path) -> Settings:
     )
 
 
-def materialize(settings: Settings, model: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        f"dagster asset materialize --select predictions --partition {model}".split(),
-        cwd=settings.root,
-        env=environment(),
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def somebody_waits(instance: dg.DagsterInstance) -> bool:
-    known = POOL in instance.event_log_storage.get_concurrency_keys()
-    return known and waiting(instance) > 0
+def materialize(settings: Settings, model: str, log: Path) -> subprocess.Popen[bytes]:
+    with log.open("wb") as file:
+        return subprocess.Popen(
+            f"dagster asset materialize --select predictions --partition {model}".split(),
+            cwd=settings.root,
+            env=environment(),
+            stderr=file,
+        )
