@@ -9,6 +9,7 @@ from tempfile import TemporaryFile
 from typing import BinaryIO
 
 from eval_pipeline.environment import SettingsError
+from eval_pipeline.errors import MendableError
 from eval_pipeline.exam.judge import check_prompt
 from eval_pipeline.fingerprints import RunningFingerprint, fingerprint
 from eval_pipeline.items import Items
@@ -19,7 +20,7 @@ from eval_pipeline.records import PROTOCOL, BenchmarkVersion, Item, ItemKey, Sui
 from eval_pipeline.settings import Settings
 
 
-class BenchmarkError(Exception):
+class BenchmarkError(MendableError):
     """A version can not be published; the message says why."""
 
 

@@ -12,6 +12,7 @@ import duckdb
 from pydantic import TypeAdapter
 
 from eval_pipeline.deriving import DERIVED, SHOWN_IN, derive
+from eval_pipeline.errors import MendableError
 from eval_pipeline.journal import JUDGED, PREDICTIONS, STREAMS, Journal, Stream
 from eval_pipeline.journal.disk import GoneError, JournalError, remove
 from eval_pipeline.journal.lines import JSONL, PARQUET, longest_line, quoted
@@ -50,7 +51,7 @@ ROWS_AT_ONCE = 4096
 _BLANKS: dict[tuple[str, ...], bytes] = {}
 
 
-class WarehouseError(Exception):
+class WarehouseError(MendableError):
     """The file can not be read or replaced; the message says what to do."""
 
 

@@ -9,6 +9,8 @@ from typing import Any
 from dotenv import dotenv_values
 from pydantic import ValidationError
 
+from eval_pipeline.errors import MendableError
+
 # Environment variable -> the setting it overrides. Lists are separated by commas.
 VARIABLES: Mapping[str, tuple[str, ...]] = {
     "MODELS": ("selection", "models"),
@@ -33,7 +35,7 @@ _LISTS = {"MODELS", "EXCLUDE_MODELS", "EXCLUDE_PROVIDERS", "CATEGORIES"}
 _FIELD_NAME = re.compile(r"[a-z][a-z_]{0,30}|\d{1,4}")
 
 
-class SettingsError(Exception):
+class SettingsError(MendableError):
     """A wrong setting, in one sentence: where it is, which field, what is allowed."""
 
 

@@ -7,6 +7,7 @@ from enum import StrEnum
 from itertools import zip_longest
 
 from eval_pipeline.benchmark import Benchmark
+from eval_pipeline.errors import MendableError
 from eval_pipeline.history import (
     PREDICTION_BRIEFS,
     LastWords,
@@ -31,7 +32,7 @@ class Mode(StrEnum):
     FRESH = "fresh"
 
 
-class RunError(Exception):
+class RunError(MendableError):
     """What was asked for can not be done; the message says what to do instead."""
 
 

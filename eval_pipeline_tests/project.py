@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from eval_pipeline import cli
+from eval_pipeline.cli.main import main
 
 ROOT = Path(__file__).parent.parent
 BIN = Path(sys.executable).parent
@@ -71,7 +71,7 @@ def call(
         for name, value in (variables or {}).items():
             own.setenv(name, value)
         try:
-            cli.main()
+            main()
         except SystemExit as ended:
             ended_with = int(ended.code or 0)
     return subprocess.CompletedProcess(command, ended_with, out.getvalue(), err.getvalue())

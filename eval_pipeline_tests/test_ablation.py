@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from eval_pipeline.cli import app
+from eval_pipeline.cli.main import app
 from eval_pipeline.coding.ablation import experiment_names
 from eval_pipeline.coding.guidelines import Section
 from eval_pipeline.environment import SettingsError

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from eval_pipeline.cli import app
+from eval_pipeline.cli.main import app
 from eval_pipeline_tests.boards import answers, graded, taken
 from eval_pipeline_tests.builders import a_benchmark, a_question, settings_in
 from eval_pipeline_tests.project import run

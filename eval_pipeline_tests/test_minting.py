@@ -14,7 +14,7 @@ from eval_pipeline.benchmark import (
     mint,
     minted,
 )
-from eval_pipeline.cli import app
+from eval_pipeline.cli.main import app
 from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, Journal
 from eval_pipeline.settings import Settings
 from eval_pipeline.warehouse import Warehouse

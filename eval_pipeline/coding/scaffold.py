@@ -8,6 +8,7 @@ from eval_pipeline.coding.records import Files
 from eval_pipeline.coding.reply import read_files
 from eval_pipeline.coding.toolchains.registry import toolchain as known_toolchain
 from eval_pipeline.coding.writing import write_files
+from eval_pipeline.errors import MendableError
 
 EXAMPLES = Path(__file__).parent / "examples"
 """A tiny task for each toolchain, written as a reply in files: what a new task begins as."""
@@ -17,7 +18,7 @@ _LONGEST_NAME = 60
 _LAST_NUMBER = 999
 
 
-class ScaffoldError(Exception):
+class ScaffoldError(MendableError):
     """Why no task was made, and what to do."""
 
 

@@ -9,13 +9,14 @@ from typing import NamedTuple
 
 from eval_pipeline.coding.judge import CodeJudge, Graded
 from eval_pipeline.coding.records import CodingTask, Files
+from eval_pipeline.errors import MendableError
 from eval_pipeline.processes import without_keys
 
 REFERENCE = "answer"
 """Answers are named by their folders in the task's, of which this one must pass."""
 
 
-class TasksError(Exception):
+class TasksError(MendableError):
     """What is to be validated can not be found out; the message says why."""
 
 

@@ -9,6 +9,8 @@ from typing import BinaryIO, NamedTuple
 
 import duckdb
 
+from eval_pipeline.errors import MendableError
+
 REQUIRED = ("id", "question", "answer", "answer_type", "category")
 OPTIONAL = ("image", "rationale", "raw_subject")
 COLUMNS = REQUIRED + OPTIONAL
@@ -19,7 +21,7 @@ _PARQUET_SLICE = 50
 _ROW_NUMBER = "file_row_number"
 
 
-class DatasetError(Exception):
+class DatasetError(MendableError):
     """A data set that can not be loaded: one sentence per problem, each on a line of its own."""
 
 

@@ -8,8 +8,10 @@ from pathlib import Path
 from secrets import token_hex
 from shutil import rmtree
 
+from eval_pipeline.errors import MendableError
 
-class JournalError(Exception):
+
+class JournalError(MendableError):
     """Finished work can not be kept or read; the message says what to do."""
 
 

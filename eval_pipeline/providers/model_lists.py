@@ -17,6 +17,7 @@ from pydantic import (
     ValidationError,
 )
 
+from eval_pipeline.errors import MendableError
 from eval_pipeline.gateway import Gateway, StaticModel
 from eval_pipeline.records import Model, ModelId, Prices
 
@@ -33,7 +34,7 @@ _REASONS = {
 }
 
 
-class CatalogError(Exception):
+class CatalogError(MendableError):
     """Why there is no list of models, in one sentence."""
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from eval_pipeline.coding.records import Isolation
+from eval_pipeline.errors import MendableError
 
 INPUT = "/input"
 """Where a command finds its folder, read-only."""
@@ -14,7 +15,7 @@ WORK = "/work"
 """Where a command runs: a throw-away copy of its folder."""
 
 
-class SandboxError(Exception):
+class SandboxError(MendableError):
     """The sandbox could not do its part; says nothing about the code that was to run in it."""
 
 

@@ -7,9 +7,10 @@ from typing import Protocol
 
 from eval_pipeline.coding.records import CodingTask, Step, StepName
 from eval_pipeline.coding.sandbox.sandbox import Sandbox
+from eval_pipeline.errors import MendableError
 
 
-class ToolchainError(Exception):
+class ToolchainError(MendableError):
     """A toolchain could not be prepared or is not: says what to do."""
 
 

@@ -1,42 +1,28 @@
 """The `evals` commands about coding tasks; each is a few lines over what the stages use."""
 
-import logging
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from itertools import groupby
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
-from eval_pipeline.coding.dataset import load_tasks
-from eval_pipeline.coding.judge import CodeJudge
-from eval_pipeline.coding.records import CodingTask
-from eval_pipeline.coding.scaffold import create
-from eval_pipeline.coding.toolchains.registry import TOOLCHAINS, home_of, prepare, prune, toolchain
-from eval_pipeline.coding.validating import Validated, changed_tasks, chosen, validate
-from eval_pipeline.environment import SettingsError
-from eval_pipeline.journal import Journal
-from eval_pipeline.options import Suite
-from eval_pipeline.records import now
-from eval_pipeline.running import run_async
-from eval_pipeline.settings import Settings
-from eval_pipeline.stages.workshop import Workshop
-from eval_pipeline.warehouse import Warehouse
+from eval_pipeline.cli.launching import NO_SANDBOX, ends_in_order, read_settings, show_log
+from eval_pipeline.cli.output import End, complain, console, end, say, show
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # loading these takes a moment that `evals --help` does without
+    from rich.table import Table
+    from rich.text import Text
+
     from eval_pipeline.coding.ablation import Ablation
+    from eval_pipeline.coding.records import CodingTask
+    from eval_pipeline.coding.validating import Validated
+    from eval_pipeline.options import Suite
+    from eval_pipeline.providers.demo.faults import Faults
+    from eval_pipeline.settings import Settings
 
-console = Console()
 _DID = {None: "nobody can tell", 1.0: "passes", 0.0: "fails"}
 toolchains = typer.Typer(no_args_is_help=True, help="The tools that code is checked with.")
-NO_SANDBOX = typer.Option(
-    "--unsafe-no-sandbox",
-    help="Run unknown code with no sandbox at all: it can do whatever you can.",
-)
 
 
 @toolchains.command("prepare")
@@ -44,24 +30,32 @@ def prepare_toolchains(
     names: Annotated[list[str] | None, typer.Argument(help="Which; by default all.")] = None,
 ) -> None:
     """Fetch and build what code is checked with, once; afterwards no network is needed."""
+    from eval_pipeline.coding.toolchains.registry import TOOLCHAINS, prepare, prune, toolchain
+    from eval_pipeline.settings import Settings
+
     settings = Settings.from_env()
     for name in names or sorted(TOOLCHAINS):
         tools = toolchain(name)
         home = prepare(tools, settings.data, typer.echo)
         older = prune(tools, settings.data)
         removed = f"; earlier versions removed: {older}" if older else ""
-        typer.echo(f"{name} is ready ({home.name}){removed}.")
+        say(f"{name} is ready ({home.name}){removed}.")
 
 
 @toolchains.command("list")
 def list_toolchains() -> None:
     """Every toolchain with its version, and whether it is prepared."""
+    from rich.table import Table
+
+    from eval_pipeline.coding.toolchains.registry import TOOLCHAINS, home_of
+    from eval_pipeline.settings import Settings
+
     settings = Settings.from_env()
     table = Table("toolchain", "version", "prepared", "steps")
     for name, tools in sorted(TOOLCHAINS.items()):
         ready = "yes" if tools.is_prepared(home_of(tools, settings.data)) else "no"
         table.add_row(name, tools.version, ready, " ".join(tools.steps))
-    console.print(table)
+    show(table)
 
 
 def new(
@@ -73,11 +67,14 @@ def new(
     suite: Annotated[str | None, typer.Option(help="Which suite, if there are several.")] = None,
 ) -> None:
     """Begin a new coding task: a folder with an example to be replaced."""
+    from eval_pipeline.coding.scaffold import create
+    from eval_pipeline.settings import Settings
+
     settings = Settings.from_env()
     (found,) = _coding_suites(settings, suite, only_one=True)
     root = settings.path(found.path) if found.path else settings.root
     folder = create(root, category, name, tools or found.toolchain or "python")
-    typer.echo(f"{folder} is there. Change it, then: evals validate-answers -f {folder.name}")
+    say(f"{folder} is there. Change it, then: evals validate-answers -f {folder.name}")
 
 
 def validate_answers(
@@ -90,6 +87,10 @@ def validate_answers(
     unsafe_no_sandbox: Annotated[bool, NO_SANDBOX] = False,
 ) -> None:
     """Check the graders: every reference answer must pass, every wrong one must fail."""
+    from eval_pipeline.coding.dataset import load_tasks
+    from eval_pipeline.coding.validating import chosen
+    from eval_pipeline.running import run_async
+
     settings = read_settings(unsafe_no_sandbox=unsafe_no_sandbox)
     tasks = [
         task
@@ -97,13 +98,13 @@ def validate_answers(
         for task in chosen(load_tasks(one, settings), pattern, _changed(one, settings, since))
     ]
     if not tasks:
-        typer.echo("No task is meant, so none was validated.")
+        say("No task is meant, so none was validated.")
         return
     results = run_async(_validated(tasks, settings))
-    console.print(_table(results))
+    show(_table(results))
     wrong = [result for result in results if not result.is_right]
-    typer.echo(f"Tasks: {len(tasks)}. Answers: {len(results)}, graded wrongly: {len(wrong)}.")
-    sys.exit(1 if wrong else 0)
+    say(f"Tasks: {len(tasks)}. Answers: {len(results)}, graded wrongly: {len(wrong)}.")
+    end(End.FAILED if wrong else End.DONE)
 
 
 def ablate(
@@ -121,97 +122,105 @@ def ablate(
     unsafe_no_sandbox: Annotated[bool, NO_SANDBOX] = False,
 ) -> None:
     """Find out what each section of the guidelines is worth: models are asked without it."""
-    # These load numpy and Dagster, which the other commands do without.
-    from eval_pipeline.coding import ablation_report as shown  # noqa: PLC0415
-    from eval_pipeline.coding.ablation import (  # noqa: PLC0415
-        Wanted,
-        plan_ablation,
-        selected_models,
-    )
+    from eval_pipeline.coding import ablation_report as shown
+    from eval_pipeline.coding.ablation import Wanted, plan_ablation, selected_models
+    from eval_pipeline.coding.toolchains.registry import toolchain
+    from eval_pipeline.running import run_async
 
     settings = read_settings(unsafe_no_sandbox=unsafe_no_sandbox)
     (found,) = _coding_suites(settings, suite, only_one=True)
     wanted = Wanted(toolchain(tools).name, pattern, tuple(sections or ()))
     planned = plan_ablation(settings, found, wanted, run_async(selected_models(settings)))
-    console.print(shown.plan_table(planned))
-    typer.echo(shown.requests_line(planned))
+    show(shown.plan_table(planned))
+    say(shown.requests_line(planned))
     if not dry_run:
         _ablated(planned, settings, margin / 100)
 
 
-def _ablated(planned: "Ablation", settings: Settings, margin: float) -> None:
+def _ablated(planned: "Ablation", settings: "Settings", margin: float) -> None:
     """Asks, and tells what came of it, also if some of it failed."""
-    from eval_pipeline.coding.ablation_effects import measure  # noqa: PLC0415
-    from eval_pipeline.coding.ablation_report import AblationReport  # noqa: PLC0415
-    from eval_pipeline.defs.launch import evaluate  # noqa: PLC0415
+    from eval_pipeline.cli.places import open_warehouse
+    from eval_pipeline.coding.ablation_effects import measure
+    from eval_pipeline.coding.ablation_report import AblationReport
+    from eval_pipeline.defs.launch import evaluate
+    from eval_pipeline.records import now
 
     show_log()
     with ends_in_order():
-        failures = planned.run(evaluate, typer.echo)
-    with Warehouse(settings.database, Journal(settings.journal)).reading() as db:
+        failures = planned.run(evaluate, say)
+    with open_warehouse(settings).reading() as db:
         report = AblationReport(planned, measure(db, planned), margin, failures)
     path = settings.reports / f"ablation_{planned.toolchain}.md"
     report.write(path, now())
-    console.print(report.table())
+    show(report.table())
     for line in report.remarks():
-        console.print(Text(line))
-    typer.echo(f"The report is in {path.relative_to(settings.root)}.")
-    end_with(failures)
-
-
-@contextmanager
-def ends_in_order() -> Iterator[None]:
-    """Interrupted, it says how to go on."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        typer.echo("Interrupted. What was answered is kept: the same command goes on.", err=True)
-        sys.exit(130)
-
-
-def end_with(failures: Sequence[str]) -> None:
-    """Tells what went wrong, if anything did, and ends with 1."""
+        say(line)
+    say(f"The report is in {path.relative_to(settings.root)}.")
     if failures:
-        typer.echo("\n".join(failures), err=True)
-        sys.exit(1)
+        complain("\n".join(failures))
+        end(End.FAILED)
 
 
-def read_settings(*, unsafe_no_sandbox: bool) -> Settings:
-    """The settings, and that there is to be no sandbox: only a launch itself can say so."""
-    settings = Settings.from_env()
-    if unsafe_no_sandbox:
-        return settings.overridden({"coding": {"isolation": "none"}})
-    return settings
+def demo_server(
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes any free one.")
+    ] = 8377,
+    faults: Annotated[
+        Path | None, typer.Option(help='A JSON file of faults to make, such as {"latency_s": 0.2}.')
+    ] = None,
+) -> None:
+    """Serve the SIMULATED models on loopback until interrupted, well behaved or not."""
+    from eval_pipeline.benchmark import load_benchmark
+    from eval_pipeline.providers.demo.faults import Faults
+    from eval_pipeline.providers.demo.server import serve
+    from eval_pipeline.settings import Settings
+
+    items = tuple(load_benchmark(Settings.from_env()).items.values())
+    serve(items, faults=_read_faults(faults) if faults else Faults(), port=port)
 
 
-def show_log() -> None:
-    """What the stages say, on the terminal too and not in Dagster's log alone."""
-    handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("%(message)s"))
-    logging.getLogger("eval_pipeline").addHandler(handler)
-    logging.getLogger("eval_pipeline").setLevel(logging.INFO)
+def _read_faults(path: Path) -> "Faults":
+    from pydantic import ValidationError
+
+    from eval_pipeline.environment import SettingsError
+    from eval_pipeline.providers.demo.faults import Faults
+
+    try:
+        return Faults.model_validate_json(path.read_text("utf-8"))
+    except OSError as error:
+        raise SettingsError(f"{path} can not be read: {error.strerror}.") from None
+    except ValidationError as error:
+        problem = error.errors()[0]
+        field = ".".join(map(str, problem["loc"]))
+        raise SettingsError(f"{path}: {field + ': ' if field else ''}{problem['msg']}.") from None
 
 
-async def _validated(tasks: Sequence[CodingTask], settings: Settings) -> list[Validated]:
+async def _validated(tasks: "Sequence[CodingTask]", settings: "Settings") -> "list[Validated]":
+    from eval_pipeline.coding.judge import CodeJudge
+    from eval_pipeline.coding.validating import validate
+    from eval_pipeline.stages.workshop import Workshop
+
     # Fresh, for whoever asks whether graders are right wants them to be run.
     judge: CodeJudge = await Workshop(settings.coding, settings.data, fresh=True).open(tasks)
-    found = []
+    found, at_a_terminal = [], console().is_terminal
     async for result in validate(tasks, judge):
         found.append(result)
-        if console.is_terminal or not result.is_right:
-            typer.echo(_line(result))
+        if at_a_terminal or not result.is_right:
+            say(_line(result))
     return sorted(found, key=lambda one: (one.task.suite, one.task.id, not one.must_pass))
 
 
-def _line(result: Validated) -> str:
+def _line(result: "Validated") -> str:
     """One answer with what became of it."""
     did = _DID[result.graded.score]
     right = "" if result.is_right else ", but must " + ("pass" if result.must_pass else "fail")
     return f"{result.task.id} {result.answer}: {did}{right}. {result.graded.reason}"
 
 
-def _table(results: Sequence[Validated]) -> Table:
+def _table(results: "Sequence[Validated]") -> "Table":
     """One row per task: what became of the reference, and of how many wrong answers."""
+    from rich.table import Table
+
     table = Table("task", "reference", "tests", "wrong answers fail", "s")
     for _, group in groupby(results, key=lambda one: (one.task.suite, one.task.id)):
         reference, *wrong = group
@@ -227,13 +236,17 @@ def _table(results: Sequence[Validated]) -> Table:
     return table
 
 
-def _coloured(text: str, *, good: bool) -> Text:
+def _coloured(text: str, *, good: bool) -> "Text":
+    from rich.text import Text
+
     return Text(text, style="" if good else "bold red")
 
 
 def _coding_suites(
-    settings: Settings, name: str | None, *, only_one: bool = False
-) -> Sequence[Suite]:
+    settings: "Settings", name: str | None, *, only_one: bool = False
+) -> "Sequence[Suite]":
+    from eval_pipeline.environment import SettingsError
+
     coding = [suite for suite in settings.suites if suite.kind == "coding"]
     found = [suite for suite in coding if name in (None, suite.name)]
     if not found or (only_one and len(found) > 1):
@@ -242,12 +255,14 @@ def _coding_suites(
     return found
 
 
-def _with_all_tasks(suites: Sequence[Suite]) -> list[Suite]:
+def _with_all_tasks(suites: "Sequence[Suite]") -> "list[Suite]":
     """Whatever is evaluated of them: graders are checked all together."""
     return [suite.model_copy(update={"only": ""}) for suite in suites]
 
 
-def _changed(suite: Suite, settings: Settings, since: str | None) -> set[str] | None:
+def _changed(suite: "Suite", settings: "Settings", since: str | None) -> set[str] | None:
+    from eval_pipeline.coding.validating import changed_tasks
+
     if since is None or suite.path is None:
         return None
     return changed_tasks(settings.path(suite.path), since)

@@ -1,0 +1,88 @@
+"""How commands speak: sentences and tables for people, JSON for programs, and how they end."""
+
+import json
+import sys
+from collections.abc import Iterable, Mapping
+from datetime import date, datetime
+from enum import IntEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:  # loading it takes a moment that `evals --help` does without
+    from rich.console import Console, RenderableType
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+
+
+class End(IntEnum):
+    """What the exit code says."""
+
+    DONE = 0
+    FAILED = 1
+    WRONG_USE = 2
+    BUDGET = 3
+    INTERRUPTED = 130
+
+
+def console() -> "Console":
+    """The terminal, or the pipe, that the command writes to."""
+    from rich.console import Console
+
+    return Console()
+
+
+def say(text: str) -> None:
+    """Prints it as it is: what looks like markup may be part of somebody's name."""
+    typer.echo(printable(text))
+
+
+def complain(text: str) -> None:
+    """The same where errors go."""
+    typer.echo(printable(text), err=True)
+
+
+def show(*tables: "RenderableType") -> None:
+    """Prints tables; without a terminal they are as wide as they need to be."""
+    from rich.console import Console
+
+    terminal = Console()
+    wide = Console(width=WIDE) if not terminal.is_terminal else terminal
+    for table in tables:
+        wide.print(table)
+
+
+def print_json(value: object) -> None:
+    """One JSON document: dates as in ISO 8601, numbers that are none as null."""
+    typer.echo(json.dumps(_plain(value), indent=2, ensure_ascii=False))
+
+
+WIDE = 160
+"""Columns of a table that goes to a file or a pipe, where nothing wraps it."""
+
+
+def printable(text: str) -> str:
+    """Without what a terminal would obey: models and servers have a hand in many texts."""
+    return "".join(one if one in "\n\t" or one.isprintable() else "\ufffd" for one in text)
+
+
+def end(how: End) -> None:
+    """Ends the command, unless it is simply done."""
+    if how is not End.DONE:
+        sys.exit(how)
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case Mapping():
+            return {str(name): _plain(one) for name, one in value.items()}
+        case str() | bool() | int() | None:
+            return value
+        case float():
+            return value if value == value and abs(value) != float("inf") else None  # noqa: PLR0124
+        case datetime() | date():
+            return value.isoformat()
+        case Iterable():
+            return [_plain(one) for one in value]
+        case _:
+            return str(value)

@@ -1,0 +1,45 @@
+"""Which run is meant: people name one by the first characters of its id, or as the latest."""
+
+from datetime import datetime
+from typing import NamedTuple
+
+import duckdb
+
+from eval_pipeline.queries import query
+from eval_pipeline.runs import RunError
+
+LATEST = "latest"
+
+
+class FoundRun(NamedTuple):
+    """A run of one model; a launch for several models opens one for each, all with its id."""
+
+    run_id: str
+    model: str
+    experiment: str
+    opened_at: datetime
+
+
+def find_runs(db: duckdb.DuckDBPyConnection, name: str) -> list[FoundRun]:
+    """The runs of that id: `latest`, the first characters, or `model@` before either."""
+    model, _, begins = name.rpartition("@")
+    known = _runs(db, "" if begins == LATEST else begins, model or None)
+    ids = list(dict.fromkeys(run.run_id for run in known))
+    if begins == LATEST:
+        ids = ids[:1]
+    if not begins or not ids:
+        raise RunError(f"There is no run {name!r}; {_latest(db)}")
+    if len(ids) > 1:
+        several = ", ".join(run_id[:12] for run_id in ids[:5])
+        raise RunError(f"{name!r} may be any of {len(ids)} runs ({several}): name more of its id.")
+    return [run for run in known if run.run_id == ids[0]]
+
+
+def _runs(db: duckdb.DuckDBPyConnection, begins: str, model: str | None) -> list[FoundRun]:
+    found = query(db, "summaries/runs_named", {"begins": begins, "model": model})
+    return [FoundRun(*row) for row in found.fetchall()]
+
+
+def _latest(db: duckdb.DuckDBPyConnection) -> str:
+    ids = dict.fromkeys(run.run_id[:8] for run in _runs(db, "", None))
+    return f"the latest are {', '.join(list(ids)[:5])}." if ids else "there are none yet: evals run"
