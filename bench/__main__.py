@@ -9,7 +9,18 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench import asking, coding, crash, fairness, memory, rebuild, sandbox, startup, statistics
+from bench import (
+    asking,
+    coding,
+    commands,
+    crash,
+    fairness,
+    memory,
+    rebuild,
+    sandbox,
+    startup,
+    statistics,
+)
 from bench.measuring import BenchError
 from bench.options import Options, working_folder
 from bench.tables import Table, as_json, print_table
@@ -25,6 +36,7 @@ SECTIONS: Mapping[str, Callable[[Options], Iterable[Table]]] = {
     "statistics": statistics.section,
     "sandbox": sandbox.section,
     "coding": coding.section,
+    "commands": commands.section,
 }
 
 

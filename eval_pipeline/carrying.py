@@ -2,9 +2,10 @@
 
 import logging
 from array import array
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set, Sized
 from dataclasses import dataclass, replace
+from functools import partial
 
 from eval_pipeline.benchmark import past_items
 from eval_pipeline.fingerprints import fingerprint
@@ -23,28 +24,77 @@ from eval_pipeline.kinds import graded_alike
 from eval_pipeline.records import ItemKey, Judgement, Prediction, Run
 
 log = logging.getLogger(__name__)
+Alike = Callable[[Run, ReplyKey, int], bool]
+"""Whether a reply would be asked for as in an earlier run, of whose request the `short` hash is."""
+Unchanged = Callable[[Run, Run, "array[int]"], Sequence[int]]
+"""By the item's place in a run, whether verdicts of an earlier run still hold for it."""
 
 
 def carry_over(
     journal: Journal, run: Run, pending: Pending, request_hash: Callable[[ReplyKey], str]
 ) -> Pending:
     """Takes over what was asked in exactly the same way before; the rest is still pending."""
+
+    def alike(_earlier: Run, reply: ReplyKey, asked: int) -> bool:
+        return asked == short(request_hash(reply))
+
+    for found in _found(journal, run, pending, alike, partial(_unchanged, journal)):
+        pending = found.write(pending)
+        del found  # so that the numbers of one run only are in memory
+    return pending
+
+
+@dataclass(frozen=True)
+class Carried:
+    """What would be taken over: numbers of replies, and for each judge of those it has judged."""
+
+    replies: Set[int]
+    judged: Mapping[tuple[str, str], Set[int]]
+
+
+def would_carry(
+    journal: Journal,
+    run: Run,
+    pending: Pending,
+    alike: Alike,
+    unchanged: Unchanged,
+) -> Carried:
+    """What `carry_over` would take over; nothing is written, and the run need not be open yet."""
+    replies: set[int] = set()
+    judged: dict[tuple[str, str], set[int]] = defaultdict(set)
+    for found in _found(journal, run, pending, alike, unchanged):
+        replies.update(reply for reply, taken in enumerate(found.ids) if taken)
+        for reply, verdict in found.verdicts():
+            judged[verdict.judge, verdict.judge_version].add(reply)
+    return Carried(replies, judged)
+
+
+def _found(
+    journal: Journal,
+    run: Run,
+    pending: Pending,
+    alike: Alike,
+    unchanged: Unchanged,
+) -> "Iterator[_Carrying]":
+    """What there is in each earlier run of what no other one has."""
     unjudged = []
     for earlier in _forebears(journal, run):
         if not pending:
             break
-        found = _Carrying.of(journal, run, earlier, pending, request_hash)
+        found = _Carrying.of(journal, run, earlier, pending, alike, unchanged=unchanged)
         # Verdicts are paid for too: an answer without one waits for a run that has both.
         judged = found.judged()
         if judged.count < found.count:
             unjudged.append(earlier)
-        pending = judged.write(pending)
-        del found, judged  # so that the numbers of one run only are in memory
+        pending = pending.without(judged.ids)
+        yield judged
+        del found, judged
     for earlier in unjudged:
         if not pending:
             break
-        pending = _Carrying.of(journal, run, earlier, pending, request_hash).write(pending)
-    return pending
+        found = _Carrying.of(journal, run, earlier, pending, alike, unchanged=unchanged)
+        pending = pending.without(found.ids)
+        yield found
 
 
 def _forebears(journal: Journal, run: Run) -> Iterator[Run]:
@@ -80,15 +130,16 @@ class _Carrying:
         run: Run,
         earlier: Run,
         pending: Pending,
-        request_hash: Callable[[ReplyKey], str],
+        alike: Alike,
+        *,
+        unchanged: Unchanged,
     ) -> "_Carrying":
         words = LastWords(run.plan, (), run.samples)
         briefs = journal.read(PREDICTION_BRIEFS, earlier.model, earlier.run_id)
-        ids = _asked_alike(words, briefs, pending, request_hash)
-        unchanged = _unchanged(journal, run, earlier, ids)
+        ids = _asked_alike(words, briefs, pending, partial(alike, earlier))
         # The same names and ids each time, so that doing it again after a crash changes nothing.
         name = f"carried-from-{earlier.run_id}-{fingerprint(ids.tobytes().hex())}"
-        return cls(journal, run, earlier, words, ids, unchanged, name)
+        return cls(journal, run, earlier, words, ids, unchanged(run, earlier, ids), name)
 
     @property
     def count(self) -> int:
@@ -98,12 +149,17 @@ class _Carrying:
     def judged(self) -> "_Carrying":
         """Of these, the answers that have a verdict which is taken over with them."""
         ids = _zeros(self.ids)
+        for reply, _ in self.verdicts():
+            ids[reply] = self.ids[reply]
+        return replace(self, ids=ids)
+
+    def verdicts(self) -> Iterator[tuple[int, JudgementBrief]]:
+        """The verdicts that are taken over, each with the number of its reply."""
         if self.count:
             where = (JUDGEMENT_BRIEFS, self.earlier.model, self.earlier.run_id)
             for verdict in self.journal.read(*where):
                 if (reply := self._reply(verdict)) is not None:
-                    ids[reply] = self.ids[reply]
-        return replace(self, ids=ids)
+                    yield reply, verdict
 
     def write(self, pending: Pending) -> Pending:
         """The verdicts first, so that no answer is there without those it already has."""
@@ -148,7 +204,7 @@ class _Carrying:
             return None
         if not self.unchanged[reply % len(self.unchanged)]:
             return None
-        return reply if self.ids[reply] == _short(verdict.prediction_id) else None
+        return reply if self.ids[reply] == short(verdict.prediction_id) else None
 
     def _new_id(self, prediction_id: str) -> str:
         return fingerprint(prediction_id, self.run.run_id)
@@ -158,17 +214,17 @@ def _asked_alike(
     words: LastWords,
     briefs: Iterable[PredictionBrief],
     pending: Pending,
-    request_hash: Callable[[ReplyKey], str],
+    is_alike: Callable[[ReplyKey, int], bool],
 ) -> "array[int]":
     """The ids of the last words that are results and would be asked for in the same way."""
     # Only numbers are gathered: the answers of a large run would not fit into memory.
     ids, hashes, alike = (_zeros(words.replies) for _ in range(3))
     for number, one in enumerate(briefs):
         if (reply := words.note(number, one)) is not None:
-            ids[reply] = _short(one.prediction_id) if one.outcome.is_result else 0
-            hashes[reply] = _short(one.request_hash)
+            ids[reply] = short(one.prediction_id) if one.outcome.is_result else 0
+            hashes[reply] = short(one.request_hash)
     for reply in pending.numbers:
-        if ids[reply] and hashes[reply] == _short(request_hash(pending.reply(reply))):
+        if ids[reply] and is_alike(pending.reply(reply), hashes[reply]):
             alike[reply] = ids[reply]
     return alike
 
@@ -189,7 +245,7 @@ def _unchanged(journal: Journal, run: Run, earlier: Run, ids: "array[int]") -> S
     )
 
 
-def _short(text: str) -> int:
+def short(text: str) -> int:
     """Eight bytes that stand for the text."""
     return int(fingerprint(text), 16)
 

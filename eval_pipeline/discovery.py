@@ -1,7 +1,7 @@
 """Refreshing the catalog: what the gateways list now is journalled, and partitions follow it."""
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
@@ -11,6 +11,7 @@ from eval_pipeline.catalog import Catalog, Selected, fetch, select
 from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.journal import SIGHTINGS, Journal
 from eval_pipeline.news import News, Past, compare, shortened
+from eval_pipeline.options import Selection
 from eval_pipeline.preflight import NOBODY_TRIED, Preflight, preflight
 from eval_pipeline.providers.gateways import Gateways
 from eval_pipeline.records import Model, Sighting, now
@@ -108,18 +109,26 @@ class Refreshed(Look):
         return Changes(tuple(sorted(wanted - there)), tuple(sorted(removed)))
 
 
-async def look(settings: Settings, journal: Journal) -> Look:
-    """Asks every gateway for its models; nothing is journalled, and no model is asked."""
+async def look(settings: Settings, journal: Journal, also: Sequence[str] = ()) -> Look:
+    """Asks every gateway for its models; nothing is journalled, and no model is asked.
+
+    What the patterns `also` name is selected besides what the settings select.
+    """
     past = Past.of(journal.read(SIGHTINGS))
     async with Gateways(settings) as gateways:
         catalog = await fetch(settings, gateways.lent_client, redact=settings.redact)
-    selected = select(catalog.models, settings.selection, text_only=settings.plan.text_only)
+    text_only = settings.plan.text_only
+    selected = select(catalog.models, settings.selection, text_only=text_only)
+    if also:
+        wanted = settings.selection.model_copy(update={"models": tuple(also)})
+        more = select(catalog.models, wanted, text_only=text_only).models
+        selected = selected.with_models(more)
     return Look(catalog, selected, past)
 
 
-async def refresh(settings: Settings, journal: Journal) -> Refreshed:
+async def refresh(settings: Settings, journal: Journal, also: Sequence[str] = ()) -> Refreshed:
     """Looks, tries the models that are newly selected, and journals what was seen."""
-    seen = await look(settings, journal)
+    seen = await look(settings, journal, also)
     _warn(seen.warnings)
     if not seen.selected.models:
         raise RunError(f"{NOTHING_SELECTED} {' '.join(seen.selected.warnings)}".strip())
@@ -165,6 +174,20 @@ def _keep(refreshed: Refreshed, journal: Journal) -> None:
             for model in refreshed.catalog.models
         ],
     )
+
+
+def pick(known: Mapping[str, Model], chosen: Selection, *, among: Sequence[str]) -> list[str]:
+    """Those of `among` that are chosen; a pattern that means nothing is refused."""
+    picked = select(tuple(known.values()), chosen, text_only=False)
+    if picked.warnings:
+        raise RunError(" ".join(picked.warnings))
+    models = {model.id for model in picked.models}
+    if chosen.models and (missing := tuple(sorted(models - set(among)))):
+        names = ", ".join(shortened(missing))
+        log.warning("Not asked, since they are excluded or nobody answers for them: %s.", names)
+    if not models & set(among):
+        raise RunError("No model is left to be asked; `evals models` lists what there is.")
+    return [model for model in among if model in models]
 
 
 def known_models(journal: Journal) -> Mapping[str, Model]:

@@ -20,9 +20,11 @@ VARIABLES: Mapping[str, tuple[str, ...]] = {
     "TEXT_ONLY": ("plan", "text_only"),
     "MAX_SAMPLES": ("plan", "max_samples"),
     "SAMPLES": ("plan", "samples"),
+    "SUITES": ("plan", "suites"),
     "CATEGORIES": ("plan", "categories"),
     "EVALS_EXPERIMENT": ("experiment",),
     "EVALS_DATA_DIR": ("data_dir",),
+    "OUTPUT_TEMPDIR": ("output_dir",),
     "JUDGE_MODEL": ("judge", "model"),
     "NUM_WORKERS": ("concurrency", "num_workers"),
     "MAX_CONCURRENT_MODELS": ("concurrency", "max_concurrent_models"),
@@ -31,7 +33,7 @@ VARIABLES: Mapping[str, tuple[str, ...]] = {
     "BUDGET_USD_PER_DAY": ("budget", "usd_per_day"),
     "HF_ENDPOINT": ("hub_endpoint",),
 }
-_LISTS = {"MODELS", "EXCLUDE_MODELS", "EXCLUDE_PROVIDERS", "CATEGORIES"}
+_LISTS = {"MODELS", "EXCLUDE_MODELS", "EXCLUDE_PROVIDERS", "SUITES", "CATEGORIES"}
 _FIELD_NAME = re.compile(r"[a-z][a-z_]{0,30}|\d{1,4}")
 
 

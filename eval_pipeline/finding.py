@@ -35,6 +35,11 @@ def find_runs(db: duckdb.DuckDBPyConnection, name: str) -> list[FoundRun]:
     return [run for run in known if run.run_id == ids[0]]
 
 
+def runs_to_fix(db: duckdb.DuckDBPyConnection) -> list[FoundRun]:
+    """The latest runs of all models, as far as they lack replies or verdicts."""
+    return [FoundRun(*row) for row in query(db, "summaries/to_fix").fetchall()]
+
+
 def _runs(db: duckdb.DuckDBPyConnection, begins: str, model: str | None) -> list[FoundRun]:
     found = query(db, "summaries/runs_named", {"begins": begins, "model": model})
     return [FoundRun(*row) for row in found.fetchall()]

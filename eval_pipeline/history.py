@@ -3,6 +3,7 @@
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, NamedTuple, Self
 
 from pydantic import AwareDatetime, ConfigDict
@@ -200,6 +201,27 @@ def is_judged(journal: Journal, run: Run) -> bool:
             by = (judgement.judge, judgement.judge_version)
             scored.setdefault(by, bytearray(len(replies)))[reply] = True
     return any(all(by_one) for by_one in scored.values())
+
+
+def failed_items(journal: Journal, run: Run) -> set[ItemKey]:
+    """The items of which any reply is missing, has no result or no verdict, or was found wrong."""
+    scores: dict[str, list[float]] = {}
+    for judgement in journal.read(JUDGEMENT_BRIEFS, run.model, run.run_id):
+        if judgement.score is not None:
+            scores.setdefault(judgement.prediction_id, []).append(judgement.score)
+    right: dict[ReplyKey, tuple[datetime, bool]] = {}
+    for one in journal.read(PREDICTION_BRIEFS, run.model, run.run_id):
+        told = scores.get(one.prediction_id, [])
+        word = (one.finished_at, bool(told) and min(told) >= 1)
+        key = ReplyKey(one.key, one.sample)
+        right[key] = max(right.get(key, word), word)
+    samples = range(run.samples)
+    nothing = (None, False)
+    return {
+        key
+        for key in run.plan
+        if not all(right.get(ReplyKey(key, sample), nothing)[1] for sample in samples)
+    }
 
 
 def _has_plan(past: PastRun, wanted: Run, text: bytes, journal: Journal) -> bool:

@@ -86,10 +86,8 @@ class Forecast:
 
     def guess(self, request: ChatRequest) -> Expected:
         """From the length of the question alone."""
-        asked = _tokens(request)
-        replied = min(request.max_tokens or TOKENS_PER_REPLY, TOKENS_PER_REPLY)
-        usage = priced(Usage(input_tokens=asked, output_tokens=replied), self.prices)
-        return Expected(asked + replied, usage.cost_usd or 0.0)
+        usage = priced(guessed(request), self.prices)
+        return Expected(usage.tokens or 0, usage.cost_usd or 0.0)
 
     def fail(self) -> None:
         """One request more without a reply; after some, nothing is to be learnt by waiting."""
@@ -103,6 +101,12 @@ class Forecast:
         if usage.tokens is not None:
             self.replies += 1
             self.tokens += usage.tokens
+
+
+def guessed(request: ChatRequest) -> Usage:
+    """The tokens that a request will use, by the length of the question alone."""
+    replied = min(request.max_tokens or TOKENS_PER_REPLY, TOKENS_PER_REPLY)
+    return Usage(input_tokens=_tokens(request), output_tokens=replied)
 
 
 def _tokens(request: ChatRequest) -> int:

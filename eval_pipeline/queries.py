@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import duckdb
 
@@ -18,6 +19,11 @@ def query(
 ) -> duckdb.DuckDBPyRelation:
     """The result of a query file under sql/, such as `checks/metrics_out_of_bounds`."""
     return connection.sql(query_text(name), params=dict(given) if given else None)
+
+
+def rows(found: duckdb.DuckDBPyRelation) -> list[dict[str, Any]]:
+    """What a query found, by column."""
+    return [dict(zip(found.columns, row, strict=True)) for row in found.fetchall()]
 
 
 def query_text(name: str) -> str:

@@ -178,13 +178,14 @@ class PlanFilter(Record):
 
     text_only: bool = False
     max_samples: int | None = Field(default=None, ge=1)
+    suites: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     test_filter: str = ""
 
     @property
     def narrows(self) -> bool:
         """Whether it makes filtered runs; those without images are ranked, so they are none."""
-        return bool(self.max_samples or self.categories or self.test_filter)
+        return bool(self.max_samples or self.suites or self.categories or self.test_filter)
 
 
 class Scope(StrEnum):
@@ -223,6 +224,8 @@ class Run(Record):
     opened_at: AwareDatetime
     carry_from: RunIds = ()
     samples: int = Field(default=1, ge=1)
+    # The run of which this one asks again what failed in it.
+    failed_of: str | None = None
 
     @property
     def planned(self) -> int:

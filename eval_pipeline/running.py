@@ -3,51 +3,132 @@
 import asyncio
 import gc
 import logging
+import os
+import signal
 import threading
+import time
 from collections.abc import Callable, Coroutine, Iterator
-from concurrent.futures import Future
-from contextlib import contextmanager
-from contextvars import copy_context
-from typing import Any, TypeVar
+from concurrent.futures import Future, wait
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar, copy_context
+from typing import Any, Generic, TypeVar
 
 import uvloop
+
+from eval_pipeline.providers.pace import Halted
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 TELL_EVERY_S = 15.0
 OBJECTS_BETWEEN_COLLECTIONS = (10_000, 20, 50)
+SETTLES_S = 0.1
+"""So long after a stop only what is really under way is still at work."""
+LANDS_S = 2.0
+"""So long nobody's impatience keeps what was answered from the disk."""
+
+
+class Brake:
+    """How work is stopped gently: each part that has something under way says how it ends that."""
+
+    def __init__(self) -> None:
+        self.stopped = False
+        self._at_work: dict[object, tuple[Callable[[], None], Callable[[], int]]] = {}
+
+    @contextmanager
+    def on_stop(
+        self, stop: Callable[[], None], under_way: Callable[[], int] = lambda: 0
+    ) -> Iterator[None]:
+        """Within it a stop calls `stop`; if that was before, at once."""
+        part = object()
+        self._at_work[part] = stop, under_way
+        try:
+            if self.stopped:
+                stop()
+            yield
+        finally:
+            del self._at_work[part]
+
+    def stop(self) -> bool:
+        """Nothing new is begun; False if no part is at work, so that nothing is waited for."""
+        self.stopped = True
+        parts = tuple(self._at_work.values())
+        for stop, _ in parts:
+            stop()
+        return bool(parts)
+
+    def tell(self) -> None:
+        """Says what is still waited for, if anything is."""
+        if count := sum(under_way() for _, under_way in self._at_work.values()):
+            items = "1 item is" if count == 1 else f"{count} items are"
+            log.warning("Stopping: %s under way and waited for; Ctrl-C again stops at once.", items)
+
+
+_brake: ContextVar[Brake] = ContextVar("brake")
+_heard: ContextVar[int | None] = ContextVar("heard", default=None)
+"""Where work is interrupted gently: the file from which signals are read that came meanwhile."""
+INTERRUPTIONS = {signal.SIGINT, signal.SIGTERM}
+
+
+def brake() -> Brake:
+    """The one of the work that this is part of; outside of any, one that nobody uses."""
+    return _brake.get(None) or Brake()
+
+
+@contextmanager
+def gently() -> Iterator[None]:
+    """Work that is interrupted in it finishes what is under way; interrupted again, it ends.
+
+    For where a person waits. A run that Dagster is to terminate must not linger. In the main thread
+    only, which is where signals arrive.
+    """
+    reading, writing = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    told_before = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+    heard_before = _heard.set(reading)
+    try:
+        yield
+    finally:
+        _heard.reset(heard_before)
+        signal.set_wakeup_fd(told_before)
+        os.close(reading)
+        os.close(writing)
+
+
+def raise_if_interrupted() -> None:
+    """Raises what nobody has: Dagster forgets an interruption that comes at the end of a run."""
+    if _was_interrupted():
+        raise KeyboardInterrupt
+
+
+def _was_interrupted() -> bool:
+    with suppress(BlockingIOError):
+        return (heard := _heard.get()) is not None and bool(INTERRUPTIONS & {*os.read(heard, 4096)})
+    return False
 
 
 def run_async(work: Coroutine[Any, Any, T], meanwhile: Callable[[], None] | None = None) -> T:
     """Runs it in a thread of its own and waits for it, doing `meanwhile` every few seconds.
 
     An exception that a signal handler raises would otherwise fly through the event loop, where it
-    may hit anything; here it hits the waiting only, and the work is cancelled and cleans up.
+    may hit anything; here it hits the waiting only. The work is stopped gently where that is
+    wanted, else it is cancelled and cleans up.
     """
-    result: Future[T] = Future()
-    started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any] | None]] = Future()
-
-    async def announced() -> T:
-        started.set_result((asyncio.get_running_loop(), asyncio.current_task()))
-        return await work
-
-    def thread() -> None:
-        try:
-            with _rare_collections(), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-                result.set_result(runner.run(announced()))
-        except BaseException as error:  # noqa: BLE001  (it is raised where it is waited for)
-            result.set_exception(error)
-
-    worker = threading.Thread(target=copy_context().run, args=(thread,), daemon=True)
-    worker.start()
+    if _was_interrupted():
+        work.close()
+        raise KeyboardInterrupt
+    thread = _Thread(work)
     try:
-        return _wait(result, meanwhile)
+        thread.start()
+        _wait(thread.result, meanwhile)
+        return thread.result.result()
+    except BaseException:
+        if _heard.get() is not None and not thread.result.done():
+            thread.stop()
+            _wait(thread.result, meanwhile)  # another interruption ends this, and so the work
+            _tell_of_trouble(thread.result)
+        raise
     finally:
-        if not result.done():
-            loop, task = started.result()
-            if task is not None:
-                loop.call_soon_threadsafe(task.cancel)
-            worker.join()
+        if not thread.result.done():
+            thread.cancel()
 
 
 async def in_a_thread(work: Callable[..., T], *given: Any) -> T:
@@ -63,6 +144,68 @@ async def in_a_thread(work: Callable[..., T], *given: Any) -> T:
         raise
 
 
+class _Thread(Generic[T]):
+    """Work in a thread and an event loop of its own, with a brake."""
+
+    def __init__(self, work: Coroutine[Any, Any, T]) -> None:
+        self.result: Future[T] = Future()
+        self._work = work
+        self._brake = Brake()
+        self._loop: Future[asyncio.AbstractEventLoop] = Future()
+        self._task: asyncio.Task[Any] | None = None
+
+    def start(self) -> None:
+        """Returns at once."""
+        context = copy_context()
+        context.run(_brake.set, self._brake)
+        threading.Thread(target=context.run, args=(self._run,), daemon=True).start()
+
+    def stop(self) -> None:
+        """What is under way is finished and nothing new is begun; without such, it is cancelled."""
+        self._call(self._stop)
+
+    def cancel(self) -> None:
+        """Cancels it and waits for its clean-up, for which there is always some time."""
+        self._call(self._cancel)
+        earliest = time.monotonic() + LANDS_S
+        while self._loop.done() and not self.result.done():
+            # Not joined: a join that is interrupted takes the thread for ended.
+            try:
+                wait([self.result])
+            except BaseException:
+                if time.monotonic() >= earliest:
+                    raise
+
+    def _run(self) -> None:
+        try:
+            with _rare_collections(), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+                value = runner.run(self._announced())
+        except BaseException as error:  # noqa: BLE001  (it is raised where it is waited for)
+            self.result.set_exception(error)
+        else:
+            self.result.set_result(value)
+
+    async def _announced(self) -> T:
+        self._task = asyncio.current_task()
+        self._loop.set_result(asyncio.get_running_loop())
+        return await self._work
+
+    def _call(self, what: Callable[[], None]) -> None:
+        # It may have just ended, or never have begun.
+        with suppress(RuntimeError, TimeoutError):
+            self._loop.result(timeout=LANDS_S).call_soon_threadsafe(what)
+
+    def _stop(self) -> None:
+        if self._brake.stop():
+            asyncio.get_running_loop().call_later(SETTLES_S, self._brake.tell)
+        else:
+            self._cancel()
+
+    def _cancel(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+
 @contextmanager
 def _rare_collections() -> Iterator[None]:
     """Looking through all that was imported, again and again, would take a tenth of the time."""
@@ -76,15 +219,10 @@ def _rare_collections() -> Iterator[None]:
         gc.unfreeze()
 
 
-def _wait(result: "Future[T]", meanwhile: Callable[[], None] | None) -> T:
-    while meanwhile is not None:
-        try:
-            return result.result(timeout=TELL_EVERY_S)
-        except TimeoutError:
-            if result.done():
-                break
+def _wait(result: "Future[T]", meanwhile: Callable[[], None] | None) -> None:
+    while not wait([result], timeout=TELL_EVERY_S if meanwhile else None).done:
+        if meanwhile is not None:
             _do(meanwhile)
-    return result.result()
 
 
 def _do(meanwhile: Callable[[], None]) -> None:
@@ -93,3 +231,10 @@ def _do(meanwhile: Callable[[], None]) -> None:
         meanwhile()
     except Exception:
         log.exception("How far it is could not be shown.")
+
+
+def _tell_of_trouble(result: "Future[Any]") -> None:
+    """The interruption is what is raised, so a fault of the work itself goes to the log."""
+    error = result.exception()
+    if isinstance(error, Exception) and not isinstance(error, Halted):
+        log.error("The work failed while it was stopped.", exc_info=error)

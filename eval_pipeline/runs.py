@@ -1,19 +1,23 @@
 """Runs: which items a run covers, which run is continued, what is left to ask in it."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import zip_longest
+from typing import NamedTuple
 
 from eval_pipeline.benchmark import Benchmark
+from eval_pipeline.closest import unknown
 from eval_pipeline.errors import MendableError
 from eval_pipeline.history import (
+    PAST_RUNS,
     PREDICTION_BRIEFS,
     LastWords,
     Pending,
     count_results,
     earlier_runs,
+    failed_items,
     is_judged,
     with_plan,
 )
@@ -36,24 +40,41 @@ class RunError(MendableError):
     """What was asked for can not be done; the message says what to do instead."""
 
 
+class NothingFailedError(RunError):
+    """There is nothing to ask again, which is no trouble."""
+
+
 @dataclass(frozen=True)
 class OpenRun:
     """A run with what is left to ask in it."""
 
     run: Run
     pending: Pending
+    # Whether it is none of those that were opened before.
+    is_new: bool = False
 
     @property
     def done(self) -> int:
         return self.run.planned - len(self.pending)
 
 
+class Failed(NamedTuple):
+    """What was wrong or had no result in a run."""
+
+    run_id: str
+    items: Collection[ItemKey]
+
+
 def choose(
-    items: Mapping[ItemKey, Item], model: Model, chosen: PlanFilter
+    items: Mapping[ItemKey, Item], model: Model, chosen: PlanFilter, failed: Failed | None = None
 ) -> tuple[tuple[ItemKey, ...], Scope]:
     """The plan for a model: its items in the data set's order, and how much of it they are."""
-    wanted = planned(items, chosen)
-    plan = tuple(brief.key for brief in wanted if model.sees_images or not brief.has_image)
+    plan = tuple(
+        brief.key
+        for brief in planned(items, chosen)
+        if (model.sees_images or not brief.has_image)
+        and (failed is None or brief.key in failed.items)
+    )
     return plan, _scope(plan, items)
 
 
@@ -63,6 +84,22 @@ def planned(items: Mapping[ItemKey, Item], chosen: PlanFilter) -> Iterator[Brief
     if chosen.max_samples is None:
         return wanted
     return _first_of_each_suite(wanted, chosen.max_samples)
+
+
+def check_filter(items: Mapping[ItemKey, Item], chosen: PlanFilter) -> None:
+    """Refuses suites and categories that there are not, and a filter that nothing passes."""
+    found = list(briefs(items))
+    _known("suite", chosen.suites, {brief.key.suite for brief in found})
+    _known("category", chosen.categories, {brief.category for brief in found})
+    if next(planned(items, chosen), None) is None:
+        shown = chosen.model_dump_json(include=set(PlanFilter.model_fields), exclude_defaults=True)
+        raise RunError(f"No item passes the filter {shown}: evals list shows what there is.")
+
+
+def _known(noun: str, named: Iterable[str], known: Collection[str]) -> None:
+    for name in named:
+        if name not in known:
+            raise RunError(unknown(noun, name, sorted(known)))
 
 
 def _scope(plan: tuple[ItemKey, ...], items: Mapping[ItemKey, Item]) -> Scope:
@@ -88,11 +125,14 @@ def new_run(
     system_prompt_hash: str,
     coding_prompt_hash: str | None = None,
     samples: int = 1,
+    failed: Failed | None = None,
 ) -> Run:
     """The run that would be opened now; comparing it to earlier ones tells which can go on."""
     # Settings that say more than which items there are do not belong to the filter.
     chosen = PlanFilter(**chosen.model_dump(include=set(PlanFilter.model_fields)))
-    plan, scope = choose(benchmark.items, model, chosen)
+    plan, scope = choose(benchmark.items, model, chosen, failed)
+    if failed is not None and not plan:
+        raise NothingFailedError(f"{model.id}: nothing failed in run {failed.run_id[:8]}.")
     if not plan:
         raise RunError(
             f"Nothing to ask {model.id}: no item passes the filter {chosen.model_dump_json()}"
@@ -120,9 +160,26 @@ def new_run(
         simulated=model.simulated,
         opened_at=now(),
         samples=samples,
+        failed_of=failed and failed.run_id,
     )
     # Not validated: that would make a second key for every item.
     return run.model_copy(update={"plan": plan})
+
+
+def failed_in_latest(
+    journal: Journal, model: Model, experiment: str, *, but: Collection[str | None] = ()
+) -> Failed:
+    """What failed in the model's latest run under this experiment, except for these runs."""
+    past = [
+        run
+        for run in journal.read(PAST_RUNS, model.id)
+        if run.experiment == experiment and run.run_id not in but
+    ]
+    if not past:
+        raise RunError(f"{model.id} has no run under '{experiment}' yet: evals run -m {model.id}")
+    latest = max(past, key=lambda run: run.opened_at)
+    whole = next(journal.read_file(RUNS, model.id, latest.run_id))
+    return Failed(whole.run_id, failed_items(journal, whole))
 
 
 def open_run(
@@ -134,18 +191,32 @@ def open_run(
     retry_of: str | None = None,
 ) -> OpenRun:
     """Continues the run that is meant, or opens `wanted` as a new one."""
+    opened = which_run(journal, wanted, mode, run_id=run_id, retry_of=retry_of)
+    if opened.is_new:
+        journal.write_whole(RUNS, wanted.model, wanted.run_id, records=[opened.run])
+    return opened
+
+
+def which_run(
+    journal: Journal,
+    wanted: Run,
+    mode: Mode,
+    *,
+    run_id: str | None = None,
+    retry_of: str | None = None,
+) -> OpenRun:
+    """The run that would go on or be opened, with what is left to ask; nothing is written."""
     earlier = earlier_runs(journal, wanted)
     run = _find(earlier, wanted, mode, run_id, retry_of)
     if run is not None:
         run = with_plan(run, wanted, journal)
-        opened = OpenRun(run, _pending(journal, run, failed_too=mode is not Mode.RESUME))
+        found = OpenRun(run, _pending(journal, run, failed_too=mode is not Mode.RESUME))
         chosen = mode in (Mode.RESUME, Mode.FIX) or run_id is not None
-        if chosen or run.run_id == wanted.run_id or opened.pending or not is_judged(journal, run):
-            return opened
+        if chosen or run.run_id == wanted.run_id or found.pending or not is_judged(journal, run):
+            return found
     if mode is not Mode.FRESH:
         wanted = wanted.model_copy(update={"carry_from": _forebears(journal, earlier, wanted)})
-    journal.write_whole(RUNS, wanted.model, wanted.run_id, records=[wanted])
-    return OpenRun(wanted, Pending(wanted.plan, range(wanted.planned)))
+    return OpenRun(wanted, Pending(wanted.plan, range(wanted.planned)), is_new=True)
 
 
 def _forebears(journal: Journal, earlier: list[Run], wanted: Run) -> tuple[str, ...]:
@@ -214,6 +285,8 @@ def _pending(journal: Journal, run: Run, *, failed_too: bool) -> Pending:
 
 
 def _matches(brief: Brief, chosen: PlanFilter) -> bool:
+    if chosen.suites and brief.key.suite not in chosen.suites:
+        return False
     if chosen.categories and brief.category not in chosen.categories:
         return False
     if chosen.text_only and brief.has_image:

@@ -46,6 +46,8 @@ class Settings(Record):
 
     root: Path
     data_dir: Path = Path("data")
+    # Where the files that models write are kept for people to look at, if anywhere.
+    output_dir: Path | None = None
     suites: tuple[Suite, ...] = Field(min_length=1)
     gateways: tuple[Gateway, ...] = Field(min_length=1)
     selection: Selection = Selection()

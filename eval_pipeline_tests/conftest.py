@@ -3,6 +3,7 @@
 import gc
 import logging
 import os
+import signal
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -46,6 +47,12 @@ LONG = [
     "toolchain_python",
 ]
 """Files that take longest: begun first, nobody waits for them at the end."""
+
+
+def pytest_configure() -> None:
+    """Started in the background, processes are deaf to Ctrl-C, and so is what they start."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

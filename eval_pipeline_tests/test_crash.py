@@ -14,7 +14,7 @@ import duckdb
 import pytest
 
 from eval_pipeline.benchmark import current, load_benchmark
-from eval_pipeline.journal import JUDGED, PREDICTIONS, Journal, Stream
+from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, Journal, Stream
 from eval_pipeline.providers.demo.faults import Faults
 from eval_pipeline.providers.demo.minds import question_hash
 from eval_pipeline.providers.demo.server import DemoGateway
@@ -190,7 +190,9 @@ def test_ctrl_c_in_evals_run_says_how_to_go_on(tmp_path: Path) -> None:
 
         said = stop_after(20, PREDICTIONS, settings, signal.SIGINT, "evals", "run")
 
-    assert said.endswith("What was answered is kept: the same command goes on.\n")
+    (run,) = Journal(settings.journal).read(RUNS)
+    advice = f"To go on: evals run --resume {run.run_id[:8]}\n"
+    assert said.endswith(f"Stopped. What was answered is kept. {advice}")
     assert "Traceback" not in said
 
 

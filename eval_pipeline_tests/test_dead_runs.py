@@ -10,8 +10,8 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
+from eval_pipeline.alive import Life, alive, life_of
 from eval_pipeline.benchmark import load_benchmark
-from eval_pipeline.defs.alive import Life, alive, life_of
 from eval_pipeline.defs.pools import pool_of
 from eval_pipeline.defs.sensors.dead_runs import (
     WORDS,
@@ -33,7 +33,7 @@ FAILED, CANCELED = dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED
 KILLED = """
 import os, signal, subprocess, sys
 from pathlib import Path
-from eval_pipeline.defs.alive import alive
+from eval_pipeline.alive import alive
 with alive(Path(sys.argv[1]), sys.argv[2]):
     child = subprocess.Popen(["sleep", "60"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     print(child.pid, flush=True)

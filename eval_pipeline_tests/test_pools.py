@@ -13,9 +13,9 @@ import dagster as dg
 import pytest
 from dagster._core.storage.event_log import SqlEventLogStorage
 
+from eval_pipeline.alive import alive
 from eval_pipeline.benchmark import current, load_benchmark
 from eval_pipeline.defs import pools
-from eval_pipeline.defs.alive import alive
 from eval_pipeline.defs.pools import Pools, pool_of
 from eval_pipeline.providers.demo.faults import Faults
 from eval_pipeline.providers.demo.server import DemoGateway

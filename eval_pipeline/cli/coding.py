@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from eval_pipeline.cli.launching import NO_SANDBOX, ends_in_order, read_settings, show_log
+from eval_pipeline.cli.launching import NO_SANDBOX
 from eval_pipeline.cli.output import End, complain, console, end, say, show
 
 if TYPE_CHECKING:  # loading these takes a moment that `evals --help` does without
@@ -140,13 +140,13 @@ def ablate(
 def _ablated(planned: "Ablation", settings: "Settings", margin: float) -> None:
     """Asks, and tells what came of it, also if some of it failed."""
     from eval_pipeline.cli.places import open_warehouse
+    from eval_pipeline.cli.progress.following import following
     from eval_pipeline.coding.ablation_effects import measure
     from eval_pipeline.coding.ablation_report import AblationReport
     from eval_pipeline.defs.launch import evaluate
     from eval_pipeline.records import now
 
-    show_log()
-    with ends_in_order():
+    with following():
         failures = planned.run(evaluate, say)
     with open_warehouse(settings).reading() as db:
         report = AblationReport(planned, measure(db, planned), margin, failures)
@@ -258,6 +258,16 @@ def _coding_suites(
 def _with_all_tasks(suites: "Sequence[Suite]") -> "list[Suite]":
     """Whatever is evaluated of them: graders are checked all together."""
     return [suite.model_copy(update={"only": ""}) for suite in suites]
+
+
+def read_settings(*, unsafe_no_sandbox: bool) -> "Settings":
+    """The settings, and that there is to be no sandbox: only a launch itself can say so."""
+    from eval_pipeline.settings import Settings
+
+    settings = Settings.from_env()
+    if unsafe_no_sandbox:
+        return settings.overridden({"coding": {"isolation": "none"}})
+    return settings
 
 
 def _changed(suite: "Suite", settings: "Settings", since: str | None) -> set[str] | None:

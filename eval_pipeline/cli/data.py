@@ -1,26 +1,138 @@
 """The `evals` commands about the data themselves: SQL, files, and away with them."""
 
-from typing import Annotated
+import sys
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from eval_pipeline.cli.output import say
+from eval_pipeline.cli import completion
+from eval_pipeline.cli.output import AsJson, End, complain, end, print_json, say
 from eval_pipeline.cli.places import open_warehouse
+from eval_pipeline.cli.rows import Format, format_of, print_rows
+
+if TYPE_CHECKING:  # these take a moment to load that `evals --help` does without
+    from collections.abc import Sequence
+
+    from eval_pipeline.deleting import DoomedRun, RunKey
+    from eval_pipeline.settings import Settings
+
+STDIN = "-"
 
 
-def query(sql: Annotated[str, typer.Argument(help="What to look for.")]) -> None:
-    """Run read-only SQL on the results, also while a run writes."""
-    raise NotImplementedError
+class FileFormat(StrEnum):
+    """What tables can be exported as."""
+
+    PARQUET = "parquet"
+    CSV = "csv"
+    JSONL = "jsonl"
 
 
-def export(folder: Annotated[str, typer.Argument(help="Where to.")]) -> None:
-    """Write the results to files."""
-    raise NotImplementedError
+def query(
+    sql: Annotated[
+        str, typer.Argument(metavar="SQL", help="One statement; - reads it from stdin.")
+    ],
+    form: Annotated[
+        Format | None,
+        typer.Option("--format", "-f", help="By default a table, and CSV in a pipe or a file."),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="A file; its suffix says the format.")
+    ] = None,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Run read-only SQL on the results, also while a run writes.
+
+    The tables are described by `evals schema`. One statement at a time: several are refused.
+    """
+    chosen = format_of(form, output, as_json=as_json)
+    text = sys.stdin.read() if sql == STDIN else sql
+    with open_warehouse().reading() as db:
+        print_rows(db, text, chosen, output)
 
 
-def delete(run: Annotated[str, typer.Argument(help="Which run.")]) -> None:
-    """Delete a run and all that belongs to it, for good."""
-    raise NotImplementedError
+def export(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder, new or empty.")],
+    form: Annotated[FileFormat, typer.Option("--format", "-f", help="Of the files.")] = (
+        FileFormat.PARQUET
+    ),
+    run: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--run",
+            "-r",
+            help="Only what belongs to this run; may be given again.",
+            autocompletion=completion.runs,
+        ),
+    ] = None,
+    *,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace files of the same name in DIR.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write every table to a file, with a description of its columns.
+
+    With --run, tables that compare runs or judges with each other are left out.
+    """
+    from eval_pipeline.exporting import export_tables
+    from eval_pipeline.finding import find_runs
+    from eval_pipeline.querying import in_words
+
+    with open_warehouse().reading() as db:
+        chosen = [found for name in run or () for found in find_runs(db, name)]
+        with in_words():
+            exported = export_tables(db, folder, form, runs=chosen, force=force)
+    if as_json:
+        return print_json([one._asdict() for one in exported])
+    for one in exported:
+        say(f"{one.rows:>9} rows  {folder / one.file}")
+    return say(f"What the columns mean: {folder / 'schema.md'}")
+
+
+def delete(
+    run: Annotated[
+        str,
+        typer.Argument(
+            metavar="RUN",
+            help="The first characters of its id, latest, or model@RUN.",
+            autocompletion=completion.runs,
+        ),
+    ],
+    *,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask whether I mean it.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Delete a run and all that belongs to it, for good.
+
+    A run of several models goes with all of them, unless one is named: model@RUN. Deleting that
+    was interrupted is finished by whoever deletes next.
+    """
+    from eval_pipeline.deleting import (
+        DoomedRun,
+        RunKey,
+        delete_runs,
+        doomed_runs,
+        finish_deletions,
+    )
+    from eval_pipeline.settings import Settings
+
+    settings = Settings.from_env()
+    warehouse, tell = open_warehouse(settings), partial(_tell, settings)
+    finished = finish_deletions(warehouse, tell)
+    for one in finished:
+        complain(f"The deletion of run {one.run_id[:8]} of {one.model} is finished.")
+    doomed = doomed_runs(warehouse, run, finished)
+    if doomed:
+        _make_sure(doomed, yes=yes, as_json=as_json)
+        delete_runs(warehouse, doomed, is_alive=partial(_is_alive, settings), tell=tell)
+    if as_json:
+        print_json([*map(RunKey._asdict, finished), *map(DoomedRun._asdict, doomed)])
+    elif doomed:
+        say(f"Run {doomed[0].run_id[:8]} is deleted.")
 
 
 def rebuild() -> None:
@@ -35,3 +147,32 @@ def schema() -> None:
     from eval_pipeline.reporting import schema_page
 
     typer.echo(schema_page(), nl=False)
+
+
+def _make_sure(doomed: "Sequence[DoomedRun]", *, yes: bool, as_json: bool) -> None:
+    """Says what would go, and ends the command unless that is meant."""
+    from eval_pipeline.deleting import in_words
+    from eval_pipeline.runs import RunError
+
+    if not as_json:
+        for line in in_words(doomed):
+            say(line)
+    if yes:
+        return
+    if as_json or not sys.stdin.isatty():
+        raise RunError("Nothing was deleted, for nobody can be asked here: --yes says you mean it.")
+    if not typer.confirm("Delete it?"):
+        say("Nothing was deleted.")
+        end(End.FAILED)
+
+
+def _tell(settings: "Settings", runs: "Sequence[RunKey]") -> None:
+    from eval_pipeline.defs.deletions import tell_of_deletion
+
+    tell_of_deletion(settings, runs)
+
+
+def _is_alive(settings: "Settings", run_id: str) -> bool:
+    from eval_pipeline.alive import Life, life_of
+
+    return life_of(settings.journal, run_id) is Life.ALIVE

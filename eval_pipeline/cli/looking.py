@@ -1,26 +1,111 @@
 """The `evals` commands that tell what there is and how it went."""
 
-from typing import Annotated
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from eval_pipeline.cli.output import AsJson, say, show
+from eval_pipeline.cli import completion
+from eval_pipeline.cli.output import AsJson, complain, print_json, say, show
+from eval_pipeline.cli.places import open_warehouse
+
+if TYPE_CHECKING:  # loading these takes a moment that `evals --help` does without
+    from pathlib import Path
+
+    import duckdb
+
+    from eval_pipeline.settings import Settings
+
+NO_RUNS = "There is no run yet: evals run"
+NO_CATALOG = (
+    "No gateway was asked yet what it offers: evals job refresh_catalog, which asks no model "
+    "anything but a tiny question; or evals run"
+)
+LONGEST_QUESTION = 60
+Model = Annotated[
+    str | None, typer.Option("-m", "--model", help="Only models with this in the id.")
+]
 
 
-def list_items(*, as_json: AsJson = False) -> None:
-    """List suites, categories and items, and the experiments."""
-    raise NotImplementedError
+def list_items(
+    suite: Annotated[
+        str | None,
+        typer.Option(
+            "-s", "--suite", help="The items of this suite.", autocompletion=completion.suites
+        ),
+    ] = None,
+    category: Annotated[
+        str | None,
+        typer.Option(
+            "-c",
+            "--category",
+            help="The items of this category.",
+            autocompletion=completion.categories,
+        ),
+    ] = None,
+    pattern: Annotated[
+        str | None,
+        typer.Option("-f", "--filter", help="The items whose suite/category/id matches."),
+    ] = None,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """List what there is to run: suites, categories, experiments; or the items themselves."""
+    from eval_pipeline import offer, reporting_offer
+    from eval_pipeline.benchmark import load_benchmark
+    from eval_pipeline.settings import Settings
+
+    settings = Settings.from_env()
+    benchmark = load_benchmark(settings)
+    if suite is pattern is category is None:
+        suites, experiments = offer.suites(benchmark), offer.experiments(settings)
+        if as_json:
+            return print_json(offer.as_json(suites, experiments))
+        return show(
+            reporting_offer.suites_table(suites), reporting_offer.experiments_table(experiments)
+        )
+    items = list(offer.items(benchmark, suite=suite, category=category, pattern=pattern or ""))
+    if as_json:
+        return print_json([one._asdict() for one in items])
+    if items:
+        show(reporting_offer.items_table(items, LONGEST_QUESTION))
+    return say(f"Items: {len(items)} of {len(benchmark.items)}.")
 
 
 def models(
+    pattern: Annotated[
+        str | None, typer.Option("-f", "--filter", help="All models with this in the id.")
+    ] = None,
     *,
     only_due: Annotated[bool, typer.Option("--due", help="Which are due, and why.")] = False,
+    all_of_them: Annotated[
+        bool, typer.Option("--all", help="Also those that are not selected.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """List the models that gateways offer: prices, abilities, which are selected."""
+    from eval_pipeline.journal import Journal
+    from eval_pipeline.overview import chosen_models, model_rows
+    from eval_pipeline.reporting_offer import models_table
+    from eval_pipeline.settings import Settings
+
     if only_due:
         return due(as_json=as_json)
-    raise NotImplementedError
+    settings = Settings.from_env()
+    with _results(settings) as db:
+        known = model_rows(db, Journal(settings.journal))
+    rows = chosen_models(known, pattern, everything=all_of_them)
+    if as_json:
+        return print_json(rows)
+    if rows:
+        show(models_table(rows))
+    more = len(known) - len(rows)
+    if not known:
+        return say(NO_CATALOG)
+    return say(
+        f"Models: {len(rows)}, and {more} more (--all)." if more else f"Models: {len(rows)}."
+    )
 
 
 def due(*, as_json: AsJson = False) -> None:
@@ -35,31 +120,147 @@ def due(*, as_json: AsJson = False) -> None:
     settings = Settings.from_env()
     with dagster_instance(settings) as instance:
         decisions = decide_all(settings, instance, now())
+    if as_json:
+        by_model = {one.model: vars(one) for one in decisions}
+        return print_json([by_model[row.model] for row in for_people(decisions)])
     if decisions:
         show(due_table(for_people(decisions)))
-    say(summed_up(decisions) if decisions else NOBODY)
+    return say(summed_up(decisions) if decisions else NOBODY)
+
+
+def runs(
+    model: Model = None,
+    limit: Annotated[int, typer.Option(min=1, help="So many at most.")] = 20,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """List all runs, the newest first."""
+    from eval_pipeline.overview import run_rows
+    from eval_pipeline.reporting_runs import runs_table
+    from eval_pipeline.settings import Settings
+
+    settings = Settings.from_env()
+    at_work = _at_work(settings.journal)
+    with _results(settings) as db:
+        known = run_rows(db, at_work, model=model)
+    rows = known[:limit]
+    if as_json:
+        return print_json(rows)
+    if not rows:
+        return say(NO_RUNS)
+    show(runs_table(rows))
+    if len(known) > limit:
+        say(f"{len(known) - limit} more: --limit {len(known)}")
+    return None
 
 
 def status(
-    run: Annotated[str | None, typer.Argument(help="A run; by default the latest ones.")] = None,
+    run: Annotated[
+        str | None,
+        typer.Argument(help="A run; by default the latest ones.", autocompletion=completion.runs),
+    ] = None,
     *,
     failed: Annotated[bool, typer.Option("--failed", help="The items that failed.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Tell how the latest runs, or one, stand: answered, failed, judged, and what to do next."""
-    raise NotImplementedError
+    from eval_pipeline.finding import find_runs
+    from eval_pipeline.overview import failed_replies, rows_of, run_rows
+    from eval_pipeline.settings import Settings
 
-
-def runs(*, as_json: AsJson = False) -> None:
-    """List all runs, the newest first."""
-    raise NotImplementedError
+    settings = Settings.from_env()
+    at_work = _at_work(settings.journal)
+    with _results(settings) as db:
+        if run is None:
+            rows = run_rows(db, at_work, latest=True)
+        else:
+            rows = rows_of(db, at_work, find_runs(db, run))
+        replies = [failed_replies(db, row) for row in rows] if failed else []
+    if as_json:
+        return print_json([one for some in replies for one in some] if failed else rows)
+    if not rows:
+        return say(NO_RUNS)
+    return _show_failed(rows, replies) if failed else _show_status(rows, run)
 
 
 def show_item(
-    run: Annotated[str, typer.Argument(help="A run (the first characters of its id).")],
-    item: Annotated[str, typer.Argument(help="An item, or suite/item.")],
+    run: Annotated[
+        str,
+        typer.Argument(
+            help="A run (the first characters of its id).", autocompletion=completion.runs
+        ),
+    ],
+    item: Annotated[
+        str, typer.Argument(help="An item, or suite/item.", autocompletion=completion.items)
+    ],
+    sample: Annotated[
+        int | None, typer.Option(min=0, help="Which sample, if it was asked several times.")
+    ] = None,
     *,
     as_json: AsJson = False,
 ) -> None:
     """Show one item in full: prompt, reply, reference, verdict, steps and files."""
-    raise NotImplementedError
+    from eval_pipeline.cli.paging import page_through
+    from eval_pipeline.item_report.choosing import choose_item
+    from eval_pipeline.item_report.gathering import gather
+    from eval_pipeline.item_report.page import sections
+    from eval_pipeline.journal import Journal
+    from eval_pipeline.settings import Settings
+
+    settings = Settings.from_env()
+    with _results(settings) as db:
+        report = gather(db, settings, Journal(settings.journal), choose_item(db, run, item), sample)
+    if as_json:
+        print_json(report.as_json())
+    else:
+        page_through(sections(report))
+
+
+@contextmanager
+def _results(settings: "Settings") -> "Iterator[duckdb.DuckDBPyConnection]":
+    """The results with all that was journalled by now, also by runs that are at work."""
+    from eval_pipeline.journal import JournalError
+
+    warehouse = open_warehouse(settings)
+    try:
+        warehouse.publish()
+    except JournalError as error:  # such as a folder that can only be read
+        complain(f"{error}\nWhat follows is what was known before.")
+    with warehouse.reading() as db:
+        yield db
+
+
+def _at_work(journal: "Path") -> list[str]:
+    """The ids of launches whose process is alive."""
+    locks = sorted((journal / "locks").glob("run-*.lock"))
+    if not locks:  # which is known without loading Dagster
+        return []
+    from eval_pipeline.alive import Life, life_of
+
+    ids = [path.name.removeprefix("run-").removesuffix(".lock") for path in locks]
+    return [run_id for run_id in ids if life_of(journal, run_id) is Life.ALIVE]
+
+
+def _show_status(rows: Sequence[dict[str, Any]], run: str | None) -> None:
+    from eval_pipeline.reporting_runs import categories_table, code_table, status_table, steps_left
+
+    show(status_table(rows, "Latest runs" if run is None else "Run"))
+    for row in rows:
+        if row.get("categories"):
+            show(categories_table(row))
+        if row.get("steps"):
+            show(code_table(row))
+    for line in steps_left(rows):
+        say(line)
+
+
+def _show_failed(
+    rows: Sequence[dict[str, Any]], replies: Sequence[Sequence[dict[str, Any]]]
+) -> None:
+    from eval_pipeline.reporting_runs import failed_line, failed_tables, show_line
+
+    for row, failed in zip(rows, replies, strict=True):
+        say(failed_line(row, failed))
+        if failed:
+            show(*failed_tables(failed))
+            say(show_line(failed[0]))

@@ -75,12 +75,6 @@ def main() -> None:
     """Runs the command; what went wrong is said in a sentence or two."""
     try:
         app()
-    except KeyboardInterrupt:
-        complain("Interrupted.")
-        sys.exit(End.INTERRUPTED)
-    except BrokenPipeError:  # whoever read the output has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(End.DONE)
     except Exception as error:
         if os.environ.get(DEBUG):
             raise
@@ -96,4 +90,17 @@ def _in_words(error: Exception) -> str:
             where = f"{error.filename}: " if error.filename else ""
             return f"{where}{error.strerror or error}"
         case _:
-            return f"{type(error).__name__}: {error}\nThis is a fault of ours: evals --debug …"
+            return (
+                f"{type(error).__name__}: {_without_keys(str(error))}\n"
+                "That should not happen; `evals --debug` before the command shows where it did."
+            )
+
+
+def _without_keys(text: str) -> str:
+    """Nobody knows what an error that nobody expected says."""
+    from eval_pipeline.settings import Settings
+
+    try:
+        return Settings.from_env().redact(text)
+    except MendableError:
+        return "what it says is not shown, since the settings can not be read."

@@ -1,48 +1,115 @@
 """The `evals` commands about results: who is how good, and is that more than chance?"""
 
-from typing import Annotated
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from eval_pipeline.cli.output import AsJson, say, show
+from eval_pipeline.cli import completion
+from eval_pipeline.cli.output import AsJson, print_json, say, show
 from eval_pipeline.cli.places import open_warehouse
 
+if TYPE_CHECKING:  # loading these takes a moment that `evals --help` does without
+    import duckdb
+
+    from eval_pipeline.side_by_side import Side, SideBySide
+    from eval_pipeline.stats.intervals import Interval
+
 MINT = "evals benchmark mint"
+_PAIRED = ("items", "difference", "standard_error", "better", "worse", "test", "p_value")
 benchmark = typer.Typer(no_args_is_help=True, help="What is measured, version by version.")
+
+
+class By(StrEnum):
+    """Which slices of a run are told apart."""
+
+    SUITE = "suite"
+    CATEGORY = "category"
+    INPUT = "input"
 
 
 def leaderboard(*, as_json: AsJson = False) -> None:
     """Print the leaderboard, and which runs are not on it."""
+    with open_warehouse().reading() as db:
+        if as_json:
+            names = {"leaderboard": "leaderboard_in_full", "steps": "steps"}
+            names |= {"left_out": "left_out", "draft": "draft"}
+            print_json({key: _rows(db, name) for key, name in names.items()})
+        else:
+            _print_leaderboard(db)
+
+
+def _print_leaderboard(db: "duckdb.DuckDBPyConnection") -> None:
     from eval_pipeline.queries import query
     from eval_pipeline.reporting import leaderboard_tables, steps_table
 
-    with open_warehouse().reading() as db:
-        rows = query(db, "summaries/leaderboard").df()
-        if rows.empty:
-            say("No run of the published benchmark version is complete yet: evals run")
-        else:
-            show(*leaderboard_tables(rows))
-        if not (steps := query(db, "summaries/steps").df()).empty:
-            show(steps_table(steps))
-        for line in query(db, "summaries/left_out").fetchall():
-            say("Not on it: {} ({}, run {}): {}".format(*line))
-        for runs, version in query(db, "summaries/draft").fetchall():
-            say(f"Not on it: runs of the draft {version}: {runs}. To publish it: {MINT}")
+    rows = query(db, "summaries/leaderboard").df()
+    if rows.empty:
+        say("No run of the published benchmark version is complete yet: evals run")
+    else:
+        show(*leaderboard_tables(rows))
+    if not (steps := query(db, "summaries/steps").df()).empty:
+        show(steps_table(steps))
+    for line in query(db, "summaries/left_out").fetchall():
+        say("Not on it: {} ({}, run {}): {}".format(*line))
+    for runs, version in query(db, "summaries/draft").fetchall():
+        say(f"Not on it: runs of the draft {version}: {runs}. To publish it: {MINT}")
 
 
 def metrics(
-    run: Annotated[str | None, typer.Argument(help="A run; by default the latest ones.")] = None,
+    run: Annotated[
+        str | None,
+        typer.Argument(help="A run; by default the latest ones.", autocompletion=completion.runs),
+    ] = None,
+    models: Annotated[
+        list[str] | None,
+        typer.Option("-m", "--model", help="Only this model, or part of its id; may be repeated."),
+    ] = None,
+    experiment: Annotated[
+        str | None, typer.Option("-e", "--experiment", help="Only under this experiment.")
+    ] = None,
+    judge: Annotated[str | None, typer.Option(help="Only by this judge's verdicts.")] = None,
+    by: Annotated[By | None, typer.Option(help="Tell slices of the runs apart.")] = None,
     *,
-    moderate: Annotated[bool, typer.Option("--moderate", help="Incomplete runs too.")] = False,
+    moderate: Annotated[
+        bool, typer.Option("--moderate", help="Incomplete runs too, by what was judged.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Print accuracy with its interval, calibration, cost and speed of each model's latest run."""
-    raise NotImplementedError
+    from eval_pipeline.reporting_metrics import (
+        Wanted,
+        left_out_lines,
+        metrics_tables,
+        read_metrics,
+    )
+
+    wanted = Wanted(
+        run, models or (), experiment, judge, by=by.value if by else "all", moderate=moderate
+    )
+    with open_warehouse().reading() as db:
+        found = read_metrics(db, wanted)
+    if as_json:
+        print_json({"metrics": found.rows, "left_out": found.left_out})
+        return
+    show(*metrics_tables(found, by=wanted.by, moderate=moderate))
+    if not found.rows:
+        say("There is no run yet: evals run" if moderate else "No such run is complete.")
+    for line in left_out_lines(found):
+        say(line)
+    if found.left_out:
+        say("What was judged of these all the same: evals metrics --moderate")
 
 
 def compare(
-    a: Annotated[str, typer.Argument(help="A model on the leaderboard, a run, or model@run.")],
-    b: Annotated[str, typer.Argument(help="The other one.")],
+    a: Annotated[
+        str,
+        typer.Argument(
+            help="A model on the leaderboard, a run, or model@run.",
+            autocompletion=completion.models,
+        ),
+    ],
+    b: Annotated[str, typer.Argument(help="The other one.", autocompletion=completion.models)],
     experiment: Annotated[
         str | None, typer.Option("-e", "--experiment", help="Of models: under which experiment.")
     ] = None,
@@ -60,6 +127,9 @@ def compare(
     with open_warehouse().reading() as db:
         experiment = experiment or settings.experiment
         found = compare_sides(db, a, b, experiment=experiment, judge=judge)
+    if as_json:
+        print_json(_comparison(found))
+        return
     for line in comparison_lines(found):
         say(line)
     if found.differences and items:
@@ -91,4 +161,51 @@ def list_versions(*, as_json: AsJson = False) -> None:
     from eval_pipeline.reporting import versions_table
 
     with open_warehouse().reading() as db:
-        show(versions_table(query(db, "summaries/versions").df()))
+        if as_json:
+            print_json(_rows(db, "versions_in_full"))
+        else:
+            show(versions_table(query(db, "summaries/versions").df()))
+
+
+def _rows(db: "duckdb.DuckDBPyConnection", name: str) -> list[dict[str, Any]]:
+    """A summary by column."""
+    from eval_pipeline.queries import query, rows
+
+    return rows(query(db, f"summaries/{name}"))
+
+
+def _comparison(found: "SideBySide") -> dict[str, object]:
+    """All that is known of it, under the names of the table `comparisons`."""
+    from eval_pipeline.stats.intervals import LEVEL
+
+    paired = found.compared.paired
+    p_value = paired.p_value if found.corrected is None else found.corrected
+    return {
+        "benchmark_version": found.a.benchmark_version,
+        "judge": found.judge.judge,
+        "judge_version": found.judge.version,
+        "is_official": found.is_official,
+        **_side(found.a, "a"),
+        **_side(found.b, "b"),
+        "accuracy_a": found.compared.accuracy_a,
+        "accuracy_b": found.compared.accuracy_b,
+        **{name: getattr(paired, name) for name in _PAIRED},
+        **_ends("difference", paired.interval),
+        **_ends("bootstrap", paired.bootstrap),
+        "standard_error_clustered": found.compared.standard_error_clustered,
+        "p_adjusted": found.corrected,
+        "significant": p_value < LEVEL,
+        "pairs": found.pairs,
+        "detectable": paired.detectable(found.pairs or 1),
+        "differences": [one._asdict() for one in found.differences],
+    }
+
+
+def _side(side: "Side", letter: str) -> dict[str, object]:
+    names = ("model", "experiment", "run_ids", "samples", "simulated")
+    return {f"{name}_{letter}": getattr(side, name) for name in names}
+
+
+def _ends(name: str, interval: "Interval | None") -> dict[str, float | None]:
+    low, high = (None, None) if interval is None else (interval.low, interval.high)
+    return {f"{name}_low": low, f"{name}_high": high}

@@ -23,6 +23,7 @@ from eval_pipeline.defs.partitions import (
     model_partitions,
     models_of,
     refresh_told,
+    tell_each,
 )
 from eval_pipeline.defs.pools import Pools
 from eval_pipeline.defs.reliability import own_family, reported, write_report
@@ -68,7 +69,7 @@ def model_catalog(
 ) -> dg.MaterializeResult[None]:
     """Every model the gateways offer, with prices and abilities; the selected are partitions."""
     settings = config.apply(settings)
-    refreshed = run_async(refresh(settings, warehouse.journal))
+    refreshed = run_async(refresh(settings, warehouse.journal, config.also))
     changes = keep_in_step(context.instance, refreshed)
     warehouse.publish(SIGHTINGS)
     with warehouse.get_connection() as db:
@@ -108,19 +109,17 @@ def predictions(
         places=pools.place,
     )
     try:
-        tallies = run_async(work, meanwhile=board.show)
+        tallies = board.run(work, settings, journal)
     finally:  # what was answered before an interruption is to be seen
         warehouse.publish()
     fail_if_nobody_could(tallies)
     with warehouse.get_connection() as db:
         went = how_asking_went(db, tallies, settings.experiment, launch)
         shown = described(db, "predictions")
-    for model, metadata in went.items():
-        context.add_asset_metadata({**metadata, **shown}, partition_key=model)
-    return dg.MaterializeResult(
-        # One for all partitions of the run: Dagster takes no more.
-        data_version=data_version(warehouse, "predictions", models=list(went)),
-    )
+    # One for all partitions of the run: Dagster takes no more.
+    version = data_version(warehouse, "predictions", models=list(went))
+    tell_each(context, {model: {**one, **shown} for model, one in went.items()}, version)
+    return dg.MaterializeResult(data_version=version)
 
 
 @dg.asset(group_name="runs", deps=[predictions], kinds={"llm", "duckdb"})
@@ -147,7 +146,7 @@ def judged(
         board=board,
     )
     try:
-        tallies = run_async(work, meanwhile=board.show)
+        tallies = board.run(work, settings, journal, judges=settings.judge.models)
     finally:
         warehouse.publish()
     fail_if_nobody_could(tallies)
@@ -176,7 +175,7 @@ def judge_reliability(
     launch, board = config.launch(context.run), Board(context)
     work = rejudge(drawn, launch, settings=settings, journal=journal, board=board)
     try:
-        tallies = run_async(work, meanwhile=board.show)
+        tallies = board.run(work, settings, journal, judges=sorted({one.judge for one in drawn}))
     finally:
         warehouse.publish()
     report = write_report(warehouse, settings, tallies, told)

@@ -14,10 +14,10 @@ from eval_pipeline.defs.assets import (
     model_catalog,
     predictions,
 )
-from eval_pipeline.defs.metadata import listed, markdown, rows
+from eval_pipeline.defs.metadata import listed, markdown
 from eval_pipeline.defs.partitions import models_of
 from eval_pipeline.defs.resources import WarehouseResource
-from eval_pipeline.queries import query
+from eval_pipeline.queries import query, rows
 
 EXAMPLES = 10
 NAMED_MODELS = 3

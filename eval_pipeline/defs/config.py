@@ -1,5 +1,6 @@
 """What can be set for one launch, in the UI's launchpad or on the command line."""
 
+from dataclasses import replace
 from typing import Any, Self
 
 import dagster as dg
@@ -23,6 +24,9 @@ class CatalogConfig(dg.Config):
         default=None, description="Providers whose models are left out."
     )
     text_only: bool | None = Field(default=None, description="Only models that read text.")
+    also: list[str] = Field(
+        default=[], description="Patterns of models that are taken besides those selected."
+    )
 
     @classmethod
     def of(cls, settings: Settings) -> Self:
@@ -100,11 +104,20 @@ class PredictionsConfig(LaunchConfig):
         description="How often each item is asked; a run with more samples takes over those that "
         "a run with fewer has.",
     )
+    suites: list[str] | None = Field(default=None, description="Only items of these suites.")
     categories: list[str] | None = Field(default=None, description="Only these categories.")
     test_filter: str | None = Field(
         default=None, description="A regular expression that suite/category/id must match."
     )
+    only_failed: bool = Field(
+        default=False,
+        description="Ask anew, in a new run, what was wrong or had no result in the latest one.",
+    )
     max_concurrent_models: int | None = Field(default=None, description="Models at a time.")
+
+    def launch(self, run: dg.DagsterRun) -> Launch:
+        """Under which run, and what becomes of earlier work."""
+        return replace(super().launch(run), only_failed=self.only_failed)
 
     @classmethod
     def of(cls, settings: Settings, mode: Mode = Mode.AUTO) -> Self:
@@ -116,6 +129,7 @@ class PredictionsConfig(LaunchConfig):
             text_only=plan.text_only,
             max_samples=plan.max_samples,
             samples=plan.samples,
+            suites=list(plan.suites),
             categories=list(plan.categories),
             test_filter=plan.test_filter,
             num_workers=concurrency.num_workers,
@@ -134,6 +148,7 @@ class PredictionsConfig(LaunchConfig):
                     text_only=self.text_only,
                     max_samples=self.max_samples,
                     samples=self.samples,
+                    suites=self.suites,
                     categories=self.categories,
                     test_filter=self.test_filter,
                 ),

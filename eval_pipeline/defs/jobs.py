@@ -6,7 +6,7 @@ import dagster as dg
 
 from eval_pipeline.defs.automation import RESULTS, SEES_TO_THE_REST
 from eval_pipeline.defs.config import AllConfig, CatalogConfig, JudgedConfig, PredictionsConfig
-from eval_pipeline.defs.launch import STAGES, evaluate_all
+from eval_pipeline.defs.launch import STAGES, Evaluation, evaluate_all
 from eval_pipeline.defs.resources import WarehouseResource
 from eval_pipeline.runs import Mode
 from eval_pipeline.settings import Settings
@@ -73,7 +73,8 @@ def every_model(
 ) -> None:
     """Materializes the assets for all partitions, in runs that are part of this one."""
     tags = {PART_OF: context.run_id}
-    failures = evaluate_all(settings, context.instance, config.predictions, config.judged, tags)
+    evaluation = Evaluation(config.predictions, config.judged, tags=tags)
+    failures = evaluate_all(settings, context.instance, evaluation)
     if failures:
         raise dg.Failure(" ".join(failures), allow_retries=False)
 

@@ -1,6 +1,6 @@
 """What an asset tells the UI: counts, tokens, cost, tables."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, overload
 
@@ -8,8 +8,13 @@ import dagster as dg
 import duckdb
 from tabulate import tabulate
 
-from eval_pipeline.queries import query
+from eval_pipeline.discovery import known_models
+from eval_pipeline.journal import Journal
+from eval_pipeline.progress import Stage, under_way
+from eval_pipeline.queries import query, rows
 from eval_pipeline.reporting import plain
+from eval_pipeline.running import run_async
+from eval_pipeline.settings import Settings
 from eval_pipeline.stages.workers import Tally
 
 Metadata = dict[str, int | float | str | dg.MetadataValue[Any]]
@@ -20,11 +25,6 @@ DIGITS = 6
 def table(db: duckdb.DuckDBPyConnection, name: str) -> dg.MarkdownMetadataValue:
     """A query file's rows as a table."""
     return markdown(rows(query(db, name).limit(MOST_ROWS)))
-
-
-def rows(found: duckdb.DuckDBPyRelation) -> list[dict[str, object]]:
-    """What a query found, by column."""
-    return [dict(zip(found.columns, row, strict=True)) for row in found.fetchall()]
 
 
 def markdown(lines: Sequence[Mapping[str, object]]) -> dg.MarkdownMetadataValue:
@@ -117,11 +117,29 @@ def tallied(tallies: Sequence[Tally]) -> Metadata:
 
 
 class Board(list[Tally]):
-    """How far each model is, shown in the UI while a stage runs."""
+    """How far each model is, shown in the UI and at the terminal while a stage runs."""
 
     def __init__(self, context: dg.AssetExecutionContext) -> None:
         super().__init__()
         self._context = context
+
+    def run(
+        self,
+        work: Coroutine[Any, Any, list[Tally]],
+        settings: Settings,
+        journal: Journal,
+        *,
+        judges: Sequence[str] = (),
+    ) -> list[Tally]:
+        """Runs the stage that counts on this board."""
+
+        def describe() -> Stage:
+            known = known_models(journal).values()
+            simulated = {model.id for model in known if model.simulated}
+            return Stage(self, judges, settings.budget, simulated)
+
+        with under_way(describe):
+            return run_async(work, meanwhile=self.show)
 
     def show(self) -> None:
         """One observation for all models: Dagster's event log is not for single requests."""

@@ -1,8 +1,10 @@
 """One partition per selected model, kept in step by `model_catalog`."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import dagster as dg
+from dagster._core.definitions.data_version import CODE_VERSION_TAG, DATA_VERSION_TAG
 from dagster._core.definitions.partitions.context import PartitionLoadingContext
 
 from eval_pipeline.defs.metadata import listed
@@ -12,6 +14,8 @@ from eval_pipeline.runs import RunError
 MODELS = "models"
 # The tags by which a run says what its partitions are.
 ONE = "dagster/partition"
+# Dagster has no word for partitions that are not neighbours, in one run; so this one is ours.
+SOME = "evals/models"
 RANGE_START, RANGE_END = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
 
 
@@ -40,10 +44,43 @@ def models_of(context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext)
     return models_named(context.run.tags, context.instance.get_dynamic_partitions(MODELS))
 
 
+def tags_for(models: Sequence[str], known: Sequence[str]) -> dict[str, str]:
+    """The tags by which one run is about these partitions, asked several at a time."""
+    places = sorted(known.index(model) for model in models)
+    first, last = places[0], places[-1]
+    if last - first == len(places) - 1:
+        return {RANGE_START: known[first], RANGE_END: known[last]}
+    return {SOME: ",".join(known[place] for place in places)}
+
+
+def tell_each(
+    context: dg.AssetExecutionContext,
+    told: Mapping[str, Mapping[str, Any]],
+    version: dg.DataVersion,
+) -> None:
+    """Tells Dagster how it went for each model, which is a partition each."""
+    if SOME not in context.run.tags:
+        for model, metadata in told.items():
+            context.add_asset_metadata(metadata, partition_key=model)
+        return
+    # Dagster does not know of these partitions, so it must be told that they are materialized.
+    tags = {DATA_VERSION_TAG: version.value}
+    if code_version := context.assets_def.code_versions_by_key.get(context.asset_key):
+        tags[CODE_VERSION_TAG] = code_version
+    for model, metadata in told.items():
+        context.log_event(
+            dg.AssetMaterialization(
+                context.asset_key, partition=model, metadata=metadata, tags=tags
+            )
+        )
+
+
 def models_named(tags: Mapping[str, str], known: Sequence[str]) -> list[str]:
-    """The models that a run's tags name: one partition, or a range of those known."""
+    """The models that a run's tags name: one partition, some, or a range of those known."""
     if ONE in tags:
         return [tags[ONE]]
+    if SOME in tags:
+        return tags[SOME].split(",")
     first, last = tags.get(RANGE_START), tags.get(RANGE_END)
     if first is None or last is None:
         return []
@@ -57,6 +94,7 @@ def asked_models(context: dg.AssetExecutionContext) -> list[str]:
     """The models that a run is to ask: its partitions, and nobody who was not meant."""
     tags, known = context.run.tags, context.instance.get_dynamic_partitions(MODELS)
     ends = {tags[end] for end in (RANGE_START, RANGE_END) if end in tags}
+    ends |= set(tags[SOME].split(",")) if SOME in tags else set()
     if gone := sorted(ends - set(known)):
         raise RunError(
             f"{', '.join(gone)} is no partition any more, so nobody can tell which models were "

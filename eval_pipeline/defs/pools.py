@@ -16,7 +16,7 @@ from dagster._core.storage.event_log.base import EventLogStorage
 from dagster._utils.concurrency import get_max_concurrency_limit_value
 from filelock import FileLock, Timeout
 
-from eval_pipeline.defs.alive import Life, life_of
+from eval_pipeline.alive import Life, life_of
 from eval_pipeline.records import Model
 from eval_pipeline.running import in_a_thread
 from eval_pipeline.settings import Settings

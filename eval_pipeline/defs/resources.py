@@ -10,7 +10,7 @@ import duckdb
 from dagster_duckdb import DuckDBResource
 from pydantic import Field
 
-from eval_pipeline.defs.alive import alive
+from eval_pipeline.alive import alive
 from eval_pipeline.journal import Journal, Stream
 from eval_pipeline.settings import Settings
 from eval_pipeline.warehouse import Warehouse

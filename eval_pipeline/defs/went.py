@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 
 import duckdb
 
-from eval_pipeline.defs.metadata import Metadata, markdown, rounded, rows, tallied
+from eval_pipeline.defs.metadata import Metadata, markdown, rounded, tallied
 from eval_pipeline.defs.tables import rows_by_model
 from eval_pipeline.outcomes import Outcome
-from eval_pipeline.queries import query
+from eval_pipeline.queries import query, rows
 from eval_pipeline.record import Record
 from eval_pipeline.stages.predict import Launch
 from eval_pipeline.stages.workers import Tally

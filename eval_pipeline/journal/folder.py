@@ -1,23 +1,23 @@
 """Append-only JSON lines of finished work: the truth, from which the warehouse is built."""
 
-import asyncio
 import logging
 import os
 import secrets
 from collections.abc import AsyncIterator, Iterable, Iterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from platform import node
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote, unquote
 
-from filelock import FileLock, Timeout
+from filelock import FileLock
 
 from eval_pipeline.journal.compaction import compact, is_large, remove_superseded
+from eval_pipeline.journal.discarding import aside, forget, set_aside
 from eval_pipeline.journal.disk import GoneError, JournalError, explained, sync
 from eval_pipeline.journal.lines import JSONL, as_line, files_below, read_file, source
+from eval_pipeline.journal.locking import acquire, acquire_soon, sign
 from eval_pipeline.journal.writer import JournalWriter
 from eval_pipeline.processes import EXPLAINED, GONE, last_words, run_module
 from eval_pipeline.record import Record
@@ -33,7 +33,7 @@ from eval_pipeline.records import (
     now,
 )
 
-FORMAT = 5
+FORMAT = 6
 """Raised when an older version of this code could not read what is written."""
 
 log = logging.getLogger(__name__)
@@ -146,18 +146,47 @@ class Journal:
     @asynccontextmanager
     async def claim(self, stream: Stream[R], model: str) -> AsyncIterator[None]:
         """Holds the model's lock for this stage, so that no two processes pay for the same work."""
-        path = self.root / "locks" / f"{stream.name}-{_safe(model)}.lock"
-        with explained(path.parent):
-            self._make(path.parent)
-            lock = FileLock(path, thread_local=False)
-            await _acquire(lock, f"{stream.name} of {model}")
+        with self._locks():
+            lock = self._lock(stream, model)
+            await acquire(lock, f"{stream.name} of {model}")
         try:
-            with suppress(OSError):  # it is only for telling others who is at work
-                owner = f"process {os.getpid()} on {node()} since {now():%H:%M:%S} UTC"
-                path.with_suffix(".owner").write_text(owner)
+            sign(lock)
             yield
         finally:
             lock.release()
+
+    @contextmanager
+    def claim_soon(self, stream: Stream[R], model: str) -> Iterator[None]:
+        """The same for whoever would rather give up than wait: says who is at work."""
+        with self._locks():
+            lock = self._lock(stream, model)
+            acquire_soon(lock, f"{stream.name} of {model}")
+        try:
+            sign(lock)
+            yield
+        finally:
+            lock.release()
+
+    def set_run_aside(self, model: str, run_id: str) -> None:
+        """Takes a run out of all streams; only while this process has claimed the model.
+
+        Its record goes first: a run without answers would be asked, and paid for, once more.
+        """
+        files = (self._file(stream, model, run_id) for stream in (RUNS, ATTEMPTS))
+        folders = (self._folder(one, model, run_id) for one in (PREDICTIONS, JUDGED, REJUDGED))
+        target = self._aside / _safe(model) / _safe(run_id)
+        with explained(target):
+            self._make(target)
+            set_aside(target, [*files, *folders])
+
+    def runs_aside(self) -> list[tuple[str, str]]:
+        """Model and id of every run that is on its way out, also if who began that was killed."""
+        return [(unquote(model), unquote(run_id)) for model, run_id in aside(self._aside)]
+
+    def forget_runs_aside(self) -> None:
+        """Deletes for good what has been set aside."""
+        with explained(self._aside):
+            forget(self._aside)
 
     def snapshot(self, *streams: Stream[Any]) -> list[str]:
         """Every file with its size, of these streams or of all: equal ones hold equal records."""
@@ -167,11 +196,26 @@ class Journal:
             for path in self.files(stream)
         ]
 
+    @property
+    def _aside(self) -> Path:
+        return self.root / "aside"
+
+    @contextmanager
+    def _locks(self) -> Iterator[None]:
+        folder = self.root / "locks"
+        with explained(folder):
+            self._make(folder)
+            yield
+
+    def _lock(self, stream: Stream[Any], model: str) -> FileLock:
+        path = self.root / "locks" / f"{stream.name}-{_safe(model)}.lock"
+        return FileLock(path, thread_local=False)
+
     def _folder(self, stream: Stream[Any], *parts: str) -> Path:
         self._check_format()
         return self.root.joinpath(stream.name, *map(_safe, parts))
 
-    def _file(self, stream: Stream[R], *parts: str) -> Path:
+    def _file(self, stream: Stream[Any], *parts: str) -> Path:
         return self._folder(stream, *parts[:-1]) / f"{_safe(parts[-1])}{JSONL}"
 
     def _make(self, folder: Path) -> None:
@@ -218,27 +262,6 @@ def _compact_apart(folder: Path, stream: Stream[Any]) -> None:
             raise JournalError(done.stderr.strip())
         case _:
             raise JournalError(f"{folder} could not be compacted ({last_words(done)}).")
-
-
-async def _acquire(lock: FileLock, what: str) -> None:
-    announced = False
-    while True:
-        try:
-            lock.acquire(timeout=0)
-        except Timeout:
-            if not announced:
-                log.info("Waiting for the %s: %s is at work on it.", what, _owner(lock))
-                announced = True
-            await asyncio.sleep(0.2)
-        else:
-            return
-
-
-def _owner(lock: FileLock) -> str:
-    try:
-        return Path(lock.lock_file).with_suffix(".owner").read_text()
-    except OSError:
-        return "another process"
 
 
 def _safe(part: str) -> str:

@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 from eval_pipeline.benchmark import minted, past_items, past_version
 from eval_pipeline.coding.records import CodingTask
-from eval_pipeline.environment import SettingsError
 from eval_pipeline.history import PAST_RUNS
 from eval_pipeline.journal import (
     JUDGED,
@@ -19,7 +18,6 @@ from eval_pipeline.journal import (
     VERSIONS,
     GoneError,
     Journal,
-    JournalError,
     JournalWriter,
 )
 from eval_pipeline.money import Ledger, unpriced
@@ -31,7 +29,14 @@ from eval_pipeline.stages.grading import Grader, graders_of
 from eval_pipeline.stages.predict import Launch
 from eval_pipeline.stages.reviewing import Reviewing
 from eval_pipeline.stages.unjudged import Settled, results_of, settled_of
-from eval_pipeline.stages.workers import Shift, Tally, compact, stopped_by_trouble
+from eval_pipeline.stages.workers import (
+    Shift,
+    Tally,
+    compact,
+    holding,
+    stopped_by_trouble,
+    unless_stopped,
+)
 from eval_pipeline.stages.workshop import Workshop
 
 log = logging.getLogger(__name__)
@@ -121,22 +126,19 @@ class _Judge:
         return [Tally(f"{model} by {grader.judge}", "judged") for grader in self.graders]
 
     async def run(self, model: str, tallies: Sequence[Tally]) -> None:
-        try:
-            async with self.journal.claim(JUDGED, model):
+        with stopped_by_trouble(*tallies):
+            async with holding(self.journal.claim(JUDGED, model)):
                 for run in self._runs(model):
-                    jobs = await asyncio.to_thread(self._jobs, run, tallies)
-                    await self._judge_run(run, jobs)
-        except (SettingsError, RunError, JournalError) as error:
-            for tally in tallies:
-                tally.stop(str(error), failed=True)
+                    async with unless_stopped():
+                        jobs = await asyncio.to_thread(self._jobs, run, tallies)
+                    if jobs:
+                        await self._judge_run(run, jobs)
         for tally in tallies:
             if tally.planned or tally.stopped:
                 log.info(tally.line())
 
     async def _judge_run(self, run: Run, jobs: Sequence[_Job]) -> None:
         """All judges at once; one that has to stop does not stop the others."""
-        if not jobs:
-            return
         async with asyncio.TaskGroup() as group:
             for job in jobs:
                 group.create_task(self._do(run, job))

@@ -16,10 +16,17 @@ from eval_pipeline.money import Ledger
 from eval_pipeline.providers.gateways import Gateways
 from eval_pipeline.records import Attempt, Item, ItemKey, Model, now
 from eval_pipeline.running import in_a_thread
-from eval_pipeline.runs import Mode, OpenRun, new_run, open_run
+from eval_pipeline.runs import (
+    Mode,
+    NothingFailedError,
+    OpenRun,
+    failed_in_latest,
+    new_run,
+    open_run,
+)
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.asker import Asker
-from eval_pipeline.stages.workers import Shift, Tally, compact, stopped_by_trouble
+from eval_pipeline.stages.workers import Shift, Tally, compact, holding, stopped_by_trouble
 
 log = logging.getLogger(__name__)
 Places = Callable[[Model], AbstractAsyncContextManager[None]]
@@ -39,6 +46,7 @@ class Launch:
     mode: Mode = Mode.AUTO
     continue_run: str | None = None
     retry_of: str | None = None
+    only_failed: bool = False
 
     @property
     def origin(self) -> str:
@@ -71,7 +79,7 @@ async def predict(
             # A model that another process is at work on does not take a place. Whoever has one in
             # all processes needs nothing else: taken in the same order, they can not lock up.
             with stopped_by_trouble(tally):
-                async with journal.claim(PREDICTIONS, model.id), own_places, places(model):
+                async with holding(journal.claim(PREDICTIONS, model.id), own_places, places(model)):
                     await stage.run(model, tally)
 
         tallies = [Tally(model.id, "asked") for model in models]
@@ -101,7 +109,13 @@ class _Predict:
             # First of all: what fails from here on has been tried, and is not due at once again.
             await in_a_thread(partial(self._note_attempt, model, repair=self.launch.repairs))
             asker = Asker.of(model, self.settings, self.gateways)
-            opened = await asyncio.to_thread(self._open, asker)
+            try:
+                opened = await asyncio.to_thread(self._open, asker)
+            except NothingFailedError as nothing:
+                tally.stop(str(nothing), failed=False)
+                log.info(tally.stopped)
+                return
+            tally.run_id = opened.run.run_id
             if self.launch.repairs and opened.run.run_id == self.launch.run_id:
                 # There was nothing to mend, so it is an evaluation after all.
                 await in_a_thread(partial(self._note_attempt, model, repair=False))
@@ -114,7 +128,7 @@ class _Predict:
             run_id=self.launch.run_id,
             model=model.id,
             experiment=self.settings.experiment,
-            filtered=self.settings.plan.narrows,
+            filtered=self.settings.plan.narrows or self.launch.only_failed,
             repair=repair,
             began_at=now(),
         )
@@ -156,6 +170,10 @@ class _Predict:
         )
 
     def _open(self, asker: Asker) -> OpenRun:
+        launch, failed = self.launch, None
+        if launch.only_failed:
+            own = (launch.run_id, launch.retry_of)
+            failed = failed_in_latest(self.journal, asker.model, self.settings.experiment, but=own)
         wanted = new_run(
             self.launch.run_id,
             asker.model,
@@ -166,13 +184,14 @@ class _Predict:
             system_prompt_hash=fingerprint(asker.prompts.exam),
             coding_prompt_hash=asker.prompts.coding_hash,
             samples=self.settings.plan.samples,
+            failed=failed,
         )
         return open_run(
             self.journal,
             wanted,
-            self.launch.mode,
-            run_id=self.launch.continue_run,
-            retry_of=self.launch.retry_of,
+            Mode.FRESH if launch.only_failed else launch.mode,
+            run_id=launch.continue_run,
+            retry_of=launch.retry_of,
         )
 
     async def _carry_over(

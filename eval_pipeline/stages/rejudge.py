@@ -22,7 +22,7 @@ from eval_pipeline.records import ExamQuestion, Item, ItemKey, Model, Prediction
 from eval_pipeline.runs import RunError
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.grading import RULES, Grader, graders_of
-from eval_pipeline.stages.workers import Shift, Tally, stopped_by_trouble
+from eval_pipeline.stages.workers import Shift, Tally, holding, stopped_by_trouble
 
 log = logging.getLogger(__name__)
 TRIES = 3
@@ -157,7 +157,7 @@ class _Again:
     async def run(self) -> None:
         """Asks for what is missing, in all runs at once: there are few replies in each."""
         with stopped_by_trouble(self.tally):
-            async with self.journal.claim(REJUDGED, self.grader.judge):
+            async with holding(self.journal.claim(REJUDGED, self.grader.judge)):
                 items = past_items(self.journal, self.drawn[0].benchmark_version)
                 pending = await asyncio.to_thread(self._pending)
                 self.tally.planned = sum(map(len, pending.values()))
@@ -176,11 +176,10 @@ class _Again:
         items: Mapping[ItemKey, Item],
         places: asyncio.Semaphore,
     ) -> None:
-        async with places:
-            if self.tally.failed:
-                return
-            with stopped_by_trouble(self.tally):
-                await self._work_through(run, repetitions, items)
+        with stopped_by_trouble(self.tally):
+            async with holding(places):
+                if not self.tally.failed:
+                    await self._work_through(run, repetitions, items)
 
     async def _work_through(
         self, run: _RunKey, repetitions: Sequence[_Repetition], items: Mapping[ItemKey, Item]

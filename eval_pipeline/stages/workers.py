@@ -4,10 +4,16 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    contextmanager,
+)
 from dataclasses import dataclass, field
-from typing import TypeVar
+from functools import partial
+from typing import Any, TypeVar
 
 from eval_pipeline.coding.sandbox.sandbox import SandboxError
 from eval_pipeline.coding.toolchains.toolchain import ToolchainError
@@ -17,7 +23,7 @@ from eval_pipeline.money import Account
 from eval_pipeline.outcomes import Outcome
 from eval_pipeline.providers.pace import Halt, Halted
 from eval_pipeline.records import NOTHING_USED, Judgement, Prediction, Usage
-from eval_pipeline.running import in_a_thread
+from eval_pipeline.running import brake, in_a_thread
 from eval_pipeline.runs import RunError
 
 log = logging.getLogger(__name__)
@@ -28,6 +34,7 @@ BETWEEN_HIRES_S = 0.0005
 """About the time that a request takes of our own: then the next one is ready when it is done."""
 MOST_WAITING = 10
 """How many times as many items as workers may wait to be asked again."""
+INTERRUPTED = "interrupted"
 
 
 @dataclass
@@ -36,6 +43,7 @@ class Tally:
 
     model: str
     verb: str
+    run_id: str | None = None
     planned: int = 0
     estimated_usd: float | None = None
     outcomes: Counter[Outcome] = field(default_factory=Counter)
@@ -94,6 +102,8 @@ class Tally:
 
 async def compact(journal: Journal, stream: Stream[L], model: str, run_id: str) -> None:
     """Makes the files of finished work small; where that fails, they are as good as before."""
+    if brake().stopped:  # somebody waits for the end, and it can be done next time
+        return
     try:
         await in_a_thread(journal.compact, stream, model, run_id)
     except JournalError as error:
@@ -101,12 +111,42 @@ async def compact(journal: Journal, stream: Stream[L], model: str, run_id: str) 
 
 
 @contextmanager
-def stopped_by_trouble(tally: Tally) -> Iterator[None]:
-    """What a user can mend ends the work on this model only, and is told in its tally."""
+def stopped_by_trouble(*tallies: Tally) -> Iterator[None]:
+    """What a user can mend ends the work on this model only, and is told in its tallies."""
     try:
         yield
     except (SettingsError, RunError, JournalError, SandboxError, ToolchainError) as error:
-        tally.stop(str(error), failed=True)
+        for tally in tallies:
+            tally.stop(str(error), failed=True)
+    except Halted as halted:
+        for tally in tallies:
+            tally.stop(str(halted), failed=False)
+
+
+@asynccontextmanager
+async def unless_stopped() -> AsyncIterator[None]:
+    """What is waited for in it is given up when the work is to stop, and not begun after that."""
+    if brake().stopped:
+        raise Halted(INTERRUPTED)
+    loop, limit = asyncio.get_running_loop(), asyncio.timeout(None)
+    try:
+        async with limit:
+            with brake().on_stop(lambda: limit.reschedule(loop.time())):
+                yield
+    except TimeoutError:
+        if limit.expired():
+            raise Halted(INTERRUPTED) from None
+        raise
+
+
+@asynccontextmanager
+async def holding(*needed: AbstractAsyncContextManager[Any]) -> AsyncIterator[None]:
+    """Waits for each of them in this order, unless the work is to stop, and keeps them."""
+    async with AsyncExitStack() as held:
+        async with unless_stopped():
+            for one in needed:
+                await held.enter_async_context(one)
+        yield
 
 
 class Shift:
@@ -144,23 +184,27 @@ class Shift:
 
     async def work_through(self, pending: Iterable[T], do: Callable[[T], Awaitable[None]]) -> None:
         """Workers pull from one iterator, so memory does not grow with what is pending."""
-        queue = iter(pending)
         if not self.tally.asked:
             self.tally.started = time.monotonic()
         self._timer = asyncio.get_running_loop().call_later(PROGRESS_EVERY_S, self._tell)
+        interrupt = partial(self.stop, INTERRUPTED, failed=False)
         try:
-            async with asyncio.TaskGroup() as group:
-
-                def hire() -> None:
-                    self._hired += 1
-                    group.create_task(self._work(queue, do))
-
-                self._hire = hire
-                await self._hire_all(min(self._num_workers, self.tally.planned))
+            with brake().on_stop(interrupt, lambda: self._hired):
+                await self._employ(iter(pending), do)
         except* JournalError as errors:
             self.stop(str(errors.exceptions[0]), failed=True)
         finally:
             self._timer.cancel()
+
+    async def _employ(self, queue: Iterator[T], do: Callable[[T], Awaitable[None]]) -> None:
+        async with asyncio.TaskGroup() as group:
+
+            def hire() -> None:
+                self._hired += 1
+                group.create_task(self._work(queue, do))
+
+            self._hire = hire
+            await self._hire_all(min(self._num_workers, self.tally.planned))
 
     async def _hire_all(self, count: int) -> None:
         """One after the other: those who begin at once would wait for each other ever after."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 from eval_pipeline.coding.judge import CodeJudge
 from eval_pipeline.coding.records import CodingTask
@@ -15,6 +16,7 @@ from eval_pipeline.coding.toolchains.toolchain import ToolchainError
 from eval_pipeline.options import Coding
 from eval_pipeline.records import Item
 from eval_pipeline.running import in_a_thread
+from eval_pipeline.stages.workers import unless_stopped
 
 MEMORY_EACH_MB = 1024
 """About what one grading uses; its limits allow it more than that."""
@@ -43,7 +45,7 @@ class Workshop:
 
     async def open(self, items: Iterable[Item]) -> CodeJudge:
         """The judge of code; a sandbox or a toolchain that is not there is told in a sentence."""
-        async with self._opening:
+        async with unless_stopped(), self._opening:
             tasks = (item for item in items if isinstance(item, CodingTask))
             check_prepared({task.toolchain for task in tasks}, self.data)
             if self._judge is None:
@@ -51,9 +53,17 @@ class Workshop:
                 # Whoever has set it to "none" has said so in this launch.
                 opening = partial(open_sandbox, isolation, unsafe=isolation == "none")
                 sandbox = await in_a_thread(opening)
-                places = asyncio.Semaphore(self.num_workers)
+                places = Places(self.num_workers)
                 self._judge = CodeJudge(sandbox, self.data, places, fresh=self.fresh)
             return self._judge
+
+
+class Places(asyncio.Semaphore):
+    """Whoever waits for a place when the work is to stop does not get one."""
+
+    async def acquire(self) -> Literal[True]:
+        async with unless_stopped():
+            return await super().acquire()
 
 
 def check_prepared(toolchains: Iterable[str], data: Path) -> None:

@@ -180,6 +180,7 @@ async def _told(engine: str, *words: str, stdin: bytes | None = None) -> str | N
         stdin=DEVNULL if stdin is None else PIPE,
         stdout=PIPE,
         stderr=DEVNULL,
+        start_new_session=True,  # a Ctrl-C is for us; what is being graded is waited for
     )
     said, _ = await process.communicate(stdin)
     return clean(said, _TROUBLE) if process.returncode == 0 else None

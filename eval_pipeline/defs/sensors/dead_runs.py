@@ -4,7 +4,7 @@ from pathlib import Path
 
 import dagster as dg
 
-from eval_pipeline.defs.alive import bury, dead_ones
+from eval_pipeline.alive import bury, dead_ones
 from eval_pipeline.defs.pools import free_places
 from eval_pipeline.settings import Settings
 

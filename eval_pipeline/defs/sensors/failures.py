@@ -7,7 +7,7 @@ from dagster_shared.error import SerializableErrorInfo
 
 from eval_pipeline.defs.jobs import PART_OF
 from eval_pipeline.defs.launch import innermost, is_interruption, words_of
-from eval_pipeline.defs.partitions import MODELS, ONE, RANGE_END, RANGE_START, models_named
+from eval_pipeline.defs.partitions import MODELS, ONE, RANGE_END, RANGE_START, SOME, models_named
 from eval_pipeline.notify import Asked, Failed, message, post, quoted, read_ended
 from eval_pipeline.settings import WEBHOOK, Settings
 
@@ -48,7 +48,9 @@ def _failed(context: dg.RunFailureSensorContext, settings: Settings) -> Failed:
     asked = _asked(context, steps)
     return Failed(
         what=_what(run),
-        models=_models_in_words(run) if run.tags.keys() & {ONE, RANGE_START} or asked else None,
+        models=_models_in_words(run)
+        if run.tags.keys() & {ONE, SOME, RANGE_START} or asked
+        else None,
         reason=_reason(context),
         ended=read_ended(settings.database, asked) if asked else (),
         link=f"{settings.automation.ui_url}/runs/{run.run_id}",
@@ -65,7 +67,8 @@ def _what(run: dg.DagsterRun) -> str:
 def _models_in_words(run: dg.DagsterRun) -> str:
     if RANGE_START in run.tags:
         return f"{quoted(run.tags[RANGE_START])} to {quoted(run.tags[RANGE_END])}"
-    return quoted(run.tags[ONE]) if ONE in run.tags else "all models"
+    some = run.tags.get(ONE) or run.tags.get(SOME)
+    return ", ".join(map(quoted, some.split(","))) if some else "all models"
 
 
 def _started_steps(context: dg.RunFailureSensorContext) -> set[str | None]:

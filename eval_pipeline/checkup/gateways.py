@@ -1,0 +1,162 @@
+"""Checks of gateways and models: keys, lists, who is selected, who judges, what they cost."""
+
+from collections.abc import Iterator
+from functools import partial
+
+from eval_pipeline.catalog import Catalog
+from eval_pipeline.checkup.findings import Check, Finding, ok, warning, wrong
+from eval_pipeline.checkup.offers import Offers
+from eval_pipeline.gateway import Gateway
+from eval_pipeline.money import unpriced
+from eval_pipeline.news import shortened
+from eval_pipeline.records import Model
+from eval_pipeline.settings import SETTINGS_FILE, Settings
+
+
+def key_checks(settings: Settings) -> list[Check]:
+    """Whether the keys are there; that needs no network."""
+    needing = [one for one in settings.gateways if one.key_variable is not None]
+    return [Check(f"key of {one.name}", partial(key, one, settings)) for one in needing]
+
+
+def gateway_checks(offers: Offers) -> list[Check]:
+    """Whether each gateway lists its models."""
+    return [Check(one.name, partial(answer, one, offers)) for one in offers.settings.gateways]
+
+
+def model_checks(offers: Offers) -> list[Check]:
+    """Whether those are listed who are to be asked, and what they cost."""
+    return [
+        Check("selection", partial(selection, offers)),
+        Check("judge", partial(graders, offers)),
+        Check("prices", partial(prices, offers)),
+        Check("overrides", partial(overrides, offers)),
+    ]
+
+
+def key(gateway: Gateway, settings: Settings) -> Iterator[Finding]:
+    """Only whether it is there: nothing about a key is told."""
+    name, variable = f"key of {gateway.name}", gateway.key_variable
+    if settings.key(variable) is not None:
+        yield ok(name, f"{variable} is set.")
+    elif gateway.needs_key:
+        advice = f"Put {variable}=… into .env or into the environment."
+        yield wrong(name, f"{variable} is not set.", advice)
+
+
+def answer(gateway: Gateway, offers: Offers) -> Iterator[Finding]:
+    """How many models it lists, or what it said instead."""
+    match offers.answers[gateway.name]:
+        case str(reason):
+            yield wrong(gateway.name, reason, _to_reach(gateway, offers.settings))
+        case Catalog(models=()):
+            advice = f"Describe them under [[gateways.models]] in {SETTINGS_FILE}."
+            yield wrong(gateway.name, "It lists no model.", advice)
+        case catalog if gateway.models:
+            count = len(catalog.models)
+            yield ok(gateway.name, f"Not asked: its models are in the settings ({count}).")
+        case catalog:
+            simulated = ", all simulated" if all(one.simulated for one in catalog.models) else ""
+            yield ok(gateway.name, f"It lists {_models(len(catalog.models))}{simulated}.")
+            yield from _unreadable(gateway, catalog)
+
+
+def _unreadable(gateway: Gateway, catalog: Catalog) -> Iterator[Finding]:
+    said = [one for one in catalog.warnings if one.startswith(f"Gateway '{gateway.name}'")]
+    if said:
+        advice = "Models that are left out can be described under [[gateways.models]]."
+        yield warning(gateway.name, " ".join(shortened(tuple(said))), advice)
+
+
+def _to_reach(gateway: Gateway, settings: Settings) -> str:
+    where = f"base_url under [[gateways]] in {SETTINGS_FILE}"
+    if gateway.needs_key and settings.key(gateway.key_variable) is None:
+        return f"Put {gateway.key_variable}=… into .env or into the environment."
+    if gateway.key_variable is None:
+        return f"See that it runs and can be reached from here; its address is {where}."
+    return f"Check the key in {gateway.key_variable}, the network, and {where}."
+
+
+def selection(offers: Offers) -> Iterator[Finding]:
+    """Which models will be asked, and which patterns mean nobody."""
+    advice = f"See [selection] in {SETTINGS_FILE} and the variables MODELS and EXCLUDE_MODELS."
+    chosen = [model.id for model in offers.selected.models]
+    if chosen:
+        names = ", ".join(shortened(tuple(sorted(chosen))))
+        yield ok("selection", f"{_models(len(chosen))}: {names}.")
+    elif offers.models:
+        yield wrong("selection", "No model that is listed is selected.", advice)
+    else:
+        yield wrong("selection", "Nobody lists any model.", "Mend the gateways first.")
+    for sentence in offers.selected.warnings:
+        yield warning("selection", sentence, advice)
+
+
+def graders(offers: Offers) -> Iterator[Finding]:
+    """Whether judges and reviewer are among the models, and real where the models are."""
+    settings = offers.settings
+    questions = any(suite.kind == "exam" for suite in settings.suites)
+    if questions and settings.judge.rules != "only" and not settings.judge.models:
+        yield wrong("judge", "Nobody judges answers to questions.", _set_as("judge"))
+    for model in settings.judge.models:
+        yield from _grader("judge", model, offers)
+    for model in settings.coding.reviewers:
+        yield from _grader("reviewer", model, offers)
+
+
+def _grader(role: str, name: str, offers: Offers) -> Iterator[Finding]:
+    found = next((model for model in offers.models if model.id == name), None)
+    if found is None and offers.all_answered:
+        yield wrong(role, f"No gateway lists {name}.", _set_as(role))
+    elif found is None:
+        advice = "Mend the gateways that do not answer first."
+        yield warning(role, f"None of the gateways that answer lists {name}.", advice)
+    elif found.simulated and not all(model.simulated for model in offers.selected.models):
+        words = f"{name} is simulated, and knows nothing of the answers of real models."
+        yield wrong(role, words, _set_as(role))
+    else:
+        yield ok(role, f"{name} is listed by {found.gateway}.")
+
+
+def _set_as(role: str) -> str:
+    where = "model under [judge]" if role == "judge" else "reviewer under [coding]"
+    return f"Name a model that is listed: {where} in {SETTINGS_FILE}."
+
+
+def prices(offers: Offers) -> Iterator[Finding]:
+    """Whether a budget can be kept."""
+    limits = offers.settings.budget.model_dump(exclude_none=True)
+    if not limits:
+        advice = f"If it costs money, set one under [budget] in {SETTINGS_FILE}."
+        yield warning("budget", "There is none: asking does not stop for money.", advice)
+        return
+    told = ", ".join(
+        f"{usd:g} USD {name.removeprefix('usd_').replace('_', ' ')}" for name, usd in limits.items()
+    )
+    unknown = [one.id for one in _asked(offers) if unpriced(one, offers.settings.budget)]
+    if unknown:
+        names = ", ".join(shortened(tuple(unknown)))
+        words = f"{told}; but the price of {_models(len(unknown))} is not known: {names}."
+        advice = 'It holds only if the gateway tells costs; or set prices: [overrides."…"] prices.'
+        yield warning("budget", words, advice)
+    else:
+        yield ok("budget", f"{told}; the price of every model is known.")
+
+
+def _asked(offers: Offers) -> list[Model]:
+    """All that cost money."""
+    grading = {*offers.settings.judge.models, *offers.settings.coding.reviewers}
+    asked = {model.id for model in offers.selected.models} | grading
+    return sorted((one for one in offers.models if one.id in asked), key=lambda one: one.id)
+
+
+def overrides(offers: Offers) -> Iterator[Finding]:
+    """Overrides that mean nobody."""
+    known = {name for one in offers.models for name in (one.id, f"{one.vendor}/{one.name}")}
+    for name in sorted(offers.settings.overrides.keys() - known):
+        advice = f'Correct or remove [overrides."{name}"] in {SETTINGS_FILE}.'
+        yield warning("overrides", f"No gateway that answers lists {name}.", advice)
+
+
+def _models(count: int) -> str:
+    return "1 model" if count == 1 else f"{count} models"

@@ -1,0 +1,65 @@
+"""What every gateway lists, or why it does not: asked all at once, within a time limit."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from eval_pipeline.catalog import Catalog, ClientFor, Limits, Selected, fetch, select
+from eval_pipeline.gateway import Gateway
+from eval_pipeline.providers.gateways import Gateways
+from eval_pipeline.providers.model_lists import CatalogError
+from eval_pipeline.records import Model
+from eval_pipeline.running import run_async
+from eval_pipeline.settings import Settings
+
+LONGEST_S = 10.0
+"""Less than the pipeline allows: whoever looks does not want to wait."""
+NOBODY_ANSWERED = "No gateway listed its models: "
+
+
+@dataclass(frozen=True)
+class Offers:
+    """The lists of all gateways, asked for when they are first needed."""
+
+    settings: Settings
+    longest_s: float = LONGEST_S
+
+    @cached_property
+    def answers(self) -> Mapping[str, Catalog | str]:
+        """By gateway: its models, or the reason why there are none."""
+        return run_async(self._ask_all())
+
+    @cached_property
+    def models(self) -> tuple[Model, ...]:
+        """Every model once, as the first gateway that lists it describes it."""
+        catalogs = [one for one in self.answers.values() if isinstance(one, Catalog)]
+        listed = [model for catalog in catalogs for model in catalog.models]
+        return tuple({model.id: model for model in reversed(listed)}.values())
+
+    @cached_property
+    def selected(self) -> Selected:
+        """What of it the settings select."""
+        chosen, text_only = self.settings.selection, self.settings.plan.text_only
+        return select(self.models, chosen, text_only=text_only)
+
+    @property
+    def all_answered(self) -> bool:
+        return all(isinstance(one, Catalog) for one in self.answers.values())
+
+    async def _ask_all(self) -> dict[str, Catalog | str]:
+        every = self.settings.gateways
+        async with Gateways(self.settings) as gateways:
+            answers = await asyncio.gather(*(self._ask(one, gateways.lent_client) for one in every))
+        return {gateway.name: answer for gateway, answer in zip(every, answers, strict=True)}
+
+    async def _ask(self, gateway: Gateway, client_for: ClientFor) -> Catalog | str:
+        """Each on its own, for it is to be told of each how it answers."""
+        alone = self.settings.model_copy(update={"gateways": (gateway,)})
+        limits = Limits(seconds=self.longest_s)
+        try:
+            return await fetch(alone, client_for, redact=self.settings.redact, limits=limits)
+        except CatalogError as error:
+            return str(error).removeprefix(NOBODY_ANSWERED)
+        except Exception as error:  # noqa: BLE001  (it must not keep the others from being told)
+            return f"Gateway '{gateway.name}' could not be asked ({type(error).__name__}: {error})."

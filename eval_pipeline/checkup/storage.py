@@ -1,0 +1,148 @@
+"""Checks of the disk, the journal and the DuckDB file, without changing anything of them."""
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from time import perf_counter
+
+import duckdb
+
+from eval_pipeline.checkup.findings import Check, Finding, ok, warning, wrong
+from eval_pipeline.fingerprints import fingerprint
+from eval_pipeline.journal import FORMAT, STREAMS, Journal
+from eval_pipeline.queries import migration_names, recipe
+from eval_pipeline.settings import Settings
+from eval_pipeline.warehouse import QUERIES
+
+MEGABYTE = 2**20
+SCARCE, TOO_LITTLE = 1024 * MEGABYTE, 64 * MEGABYTE
+"""Free bytes below which it is said, and below which a run is bound to fail."""
+SLOW_S = 1.0
+"""An fsync that takes so long holds up every answer."""
+REBUILD = "evals rebuild"
+TEMPORARY = "temporary files"
+_HOLDER = re.compile(r"Conflicting lock is held in .*?\(PID (\d+)\)")
+
+
+def disk_checks(settings: Settings) -> list[Check]:
+    """Whether there is room, and results can be written."""
+    return [
+        Check("room for data", partial(room, "room for data", settings.data, settings.database)),
+        Check(TEMPORARY, partial(room, TEMPORARY, Path(tempfile.gettempdir()))),
+        Check("writing", partial(writing, settings.journal)),
+    ]
+
+
+def result_checks(settings: Settings) -> list[Check]:
+    """Whether results can be read, and are shown as they are."""
+    return [
+        Check("journal", partial(journal, Journal(settings.journal))),
+        Check("DuckDB file", partial(database, settings)),
+    ]
+
+
+def room(name: str, folder: Path, *rebuilt: Path) -> Iterator[Finding]:
+    """Free space; what is rebuilt needs as much again beside it."""
+    free = shutil.disk_usage(_existing(folder)).free
+    needed = sum(path.stat().st_size for path in rebuilt if path.exists())
+    words = f"{_size(free)} free in {folder}."
+    if free < max(TOO_LITTLE, needed):
+        yield wrong(name, words, f"Make room on the disk of {folder}.")
+    elif free < max(SCARCE, 2 * needed):
+        yield warning(name, words, f"Make room on the disk of {folder} before a long run.")
+    else:
+        yield ok(name, words)
+
+
+def writing(folder: Path) -> Iterator[Finding]:
+    """Writes a little file as answers are written: it counts when it is on disk."""
+    place = _existing(folder)
+    started = perf_counter()
+    try:
+        with tempfile.TemporaryFile(dir=place) as file:
+            file.write(b"{}\n")
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        advice = "Make room, or let this user write there."
+        yield wrong("writing", f"{place} can not be written ({error.strerror}).", advice)
+        return
+    seconds = perf_counter() - started
+    words = f"A line is on disk after {seconds * 1000:.0f} ms."
+    if seconds < SLOW_S:
+        yield ok("writing", words)
+    else:
+        yield warning("writing", words, "Put data_dir on a faster disk: answers wait for it.")
+
+
+def journal(kept: Journal) -> Iterator[Finding]:
+    """Its format and size."""
+    if not kept.root.exists():
+        yield ok("journal", "There is none yet: nothing was evaluated.")
+        return
+    files = [path for stream in STREAMS for path in kept.files(stream)]
+    marker = kept.root / "format"
+    written = marker.read_text().strip() if marker.exists() else "none"
+    size = _size(sum(path.stat().st_size for path in files if path.exists()))
+    words = f"{len(files)} files, {size}, format {written} (this code writes {FORMAT})."
+    yield ok("journal", words)
+
+
+def database(settings: Settings) -> Iterator[Finding]:
+    """Whether it opens, and shows what is in the journal."""
+    path = settings.database
+    if not path.exists():
+        yield ok("DuckDB file", "There is none yet: whoever reads results first has it built.")
+        return
+    try:
+        with duckdb.connect(str(path), read_only=True) as db:
+            yield from _shown(db, settings)
+    except duckdb.Error as error:
+        yield _unopened(error)
+
+
+def _unopened(error: duckdb.Error) -> Finding:
+    if held := _HOLDER.search(str(error)):
+        words = f"Process {held[1]} has it open for writing; evaluations go on all the same."
+        return warning("DuckDB file", words, "End that process, or let it open the file -readonly.")
+    return wrong("DuckDB file", f"It can not be opened ({error}).", REBUILD)
+
+
+def _shown(db: duckdb.DuckDBPyConnection, settings: Settings) -> Iterator[Finding]:
+    """Newer than this code, older than the journal, or as it is to be."""
+    applied = {name for (name,) in db.sql("select name from schema_migrations").fetchall()}
+    known = dict(db.sql("select part, snapshot from published").fetchall())
+    kept = Journal(settings.journal)
+    behind = [
+        one.name for one in STREAMS if known.get(one.name) != fingerprint(*kept.snapshot(one))
+    ]
+    size = _size(settings.database.stat().st_size)
+    if unknown := sorted(applied - set(migration_names())):
+        words = f"A newer version of eval_pipeline made it (it has {unknown[-1]})."
+        yield wrong(
+            "DuckDB file", words, f"Update; or move {settings.database} away, and {REBUILD}"
+        )
+    elif behind:
+        words = f"{size}. The journal has more: {', '.join(behind)}."
+        advice = f"If no run is under way, which would see to it: {REBUILD}"
+        yield warning("DuckDB file", words, advice)
+    elif known.get(QUERIES) != fingerprint(*recipe()):
+        words = f"{size}. It was made by another version of this code."
+        yield warning("DuckDB file", words, REBUILD)
+    else:
+        yield ok("DuckDB file", f"{size}, up to date with the journal.")
+
+
+def _existing(folder: Path) -> Path:
+    """The folder, or the one in which it would be made."""
+    return next(path for path in (folder, *folder.absolute().parents) if path.is_dir())
+
+
+def _size(count: float) -> str:
+    if count < MEGABYTE:
+        return f"{count / 1024:.0f} KB"
+    return f"{count / MEGABYTE:.0f} MB" if count < 1024 * MEGABYTE else f"{count / 2**30:.0f} GB"

@@ -1,0 +1,216 @@
+"""What `evals run`, `fix` and `job` do: a launch of Dagster's, followed here and summed up."""
+
+import shlex
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from eval_pipeline.benchmark import load_benchmark
+from eval_pipeline.cli.endings import conclude
+from eval_pipeline.cli.output import print_json, say, show
+from eval_pipeline.cli.places import open_warehouse
+from eval_pipeline.cli.progress.following import following
+from eval_pipeline.definitions import find_job, named_jobs
+from eval_pipeline.defs.config import JudgedConfig, PredictionsConfig
+from eval_pipeline.defs.launch import (
+    Evaluation,
+    Instance,
+    dagster_instance,
+    evaluate_all,
+    judge_all,
+    run_job,
+)
+from eval_pipeline.discovery import look, look_up, pick
+from eval_pipeline.finding import FoundRun, find_runs, runs_to_fix
+from eval_pipeline.journal import Journal
+from eval_pipeline.options import Selection
+from eval_pipeline.progress import watching
+from eval_pipeline.running import gently, run_async
+from eval_pipeline.runs import Mode, RunError, check_filter
+from eval_pipeline.settings import Settings
+from eval_pipeline.stages.predict import Launch
+
+if TYPE_CHECKING:
+    from eval_pipeline.planning import ModelPlan
+
+COMMAND = "evals/command"
+"""The tag by which Dagster's history tells what was typed."""
+Work = Callable[[Instance], list[str]]
+"""What is done within Dagster; it returns what went wrong, in sentences."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What `evals run` was given; what is None or empty keeps its value from the settings."""
+
+    chosen: Mapping[str, list[str]]
+    asking: Mapping[str, Any]
+    limits: Mapping[str, Any]
+    budget_usd: float | None = None
+    resume: str | None = None
+    fresh: bool = False
+    failed: bool = False
+    judge: bool = True
+    unsafe_no_sandbox: bool = False
+
+    def evaluation(self, settings: Settings) -> Evaluation:
+        """The launch that it means."""
+        limits = {**self.limits, "budget_usd": self.budget_usd}
+        judging = JudgedConfig(budget_usd=self.budget_usd, unsafe_no_sandbox=self.unsafe_no_sandbox)
+        if self.resume is not None:
+            self._refuse_what_a_run_knows()
+            runs = _named(settings, self.resume)
+            evaluation = _continuing(runs, judging, limits)
+        else:
+            mode = Mode.FRESH if self.fresh else Mode.FIX
+            asking = PredictionsConfig(mode=mode, only_failed=self.failed, **self.asking, **limits)
+            chosen = Selection.model_validate(self.chosen)
+            evaluation = Evaluation(asking, judging, None if chosen == Selection() else chosen)
+        return evaluation if self.judge else replace(evaluation, judging=None)
+
+    def _refuse_what_a_run_knows(self) -> None:
+        more = [*self.chosen.values(), *self.asking.values(), self.fresh, self.failed]
+        if any(more):
+            raise RunError(
+                "--resume goes on with a run as it was begun: leave out what chooses models, items "
+                "or the experiment."
+            )
+
+
+def start(wanted: Wanted, *, dry_run: bool, as_json: bool) -> None:
+    """Carries it out, or tells what it would ask and cost."""
+    if wanted.fresh and wanted.failed:
+        raise RunError("--failed asks anew already: leave out --fresh.")
+    settings = Settings.from_env()
+    evaluation = replace(wanted.evaluation(settings), tags=_command())
+    evaluation.apply(settings)  # what is wrong is better said before anything is done
+    if dry_run:
+        _print_plans(_planned(settings, evaluation), as_json=as_json)
+    else:
+        work = partial(_evaluate, settings, [evaluation])
+        _carry_out(settings, work, as_json=as_json)
+
+
+def repair(
+    name: str | None, *, ask: bool, judge: bool, unsafe_no_sandbox: bool, as_json: bool
+) -> None:
+    """Tries again what failed in that run, or in the latest one of each model."""
+    settings = Settings.from_env()
+    runs = _named(settings, name) if name else _failed(settings)
+    if not runs:
+        if as_json:
+            print_json({"ended": "done", "runs": [], "failures": []})
+        else:
+            say("Nothing is missing in the latest run of any model, so there is nothing to fix.")
+        return
+    judging = JudgedConfig(mode=Mode.FIX, unsafe_no_sandbox=unsafe_no_sandbox)
+    in_order = sorted(runs, key=lambda run: run.run_id)
+    groups = [list(group) for _, group in groupby(in_order, key=lambda run: run.run_id)]
+    evaluations = [_continuing(group, judging) for group in groups]
+    tagged = [
+        replace(one, tags=_command(), judging=one.judging if judge else None) for one in evaluations
+    ]
+    work = partial(_evaluate if ask else _judge, settings, tagged)
+    _carry_out(settings, work, as_json=as_json)
+
+
+def list_jobs() -> None:
+    """Every job of Dagster's by name."""
+    for one in named_jobs(Settings.from_env()).values():
+        say(f"{one.name}: {one.description}")
+
+
+def start_job(name: str, model: str | None, config: str | None) -> None:
+    """Runs one of them."""
+    settings = Settings.from_env()
+    work = partial(
+        run_job, find_job(settings, name), partition=model, config=config, tags=_command()
+    )
+    _carry_out(settings, work, as_json=False)
+
+
+def _evaluate(settings: Settings, evaluations: list[Evaluation], instance: Instance) -> list[str]:
+    return [failure for one in evaluations for failure in evaluate_all(settings, instance, one)]
+
+
+def _judge(settings: Settings, evaluations: list[Evaluation], instance: Instance) -> list[str]:
+    return [
+        failure
+        for one in evaluations
+        if one.judging is not None
+        for failure in judge_all(settings, instance, one.judging, one.models, one.tags)
+    ]
+
+
+def _carry_out(settings: Settings, work: Work, *, as_json: bool) -> None:
+    """Does it while progress is shown, and ends as it ended."""
+    failures, interrupted = [], False
+    with watching() as watch, following(as_json=as_json):
+        try:
+            with gently(), dagster_instance(settings) as instance:
+                failures = work(instance)
+        except KeyboardInterrupt:
+            interrupted = True
+    conclude(settings, watch, failures, interrupted=interrupted, as_json=as_json)
+
+
+def _named(settings: Settings, name: str) -> list[FoundRun]:
+    with open_warehouse(settings).reading() as db:
+        return find_runs(db, name)
+
+
+def _failed(settings: Settings) -> list[FoundRun]:
+    with open_warehouse(settings).reading() as db:
+        return runs_to_fix(db)
+
+
+def _continuing(
+    runs: list[FoundRun], judging: JudgedConfig, limits: Mapping[str, Any] | None = None
+) -> Evaluation:
+    """A launch that goes on with these runs, all of one id, as they were begun."""
+    run_id, experiment = runs[0].run_id, runs[0].experiment
+    asking = PredictionsConfig(
+        mode=Mode.FIX, run_id=run_id, experiment=experiment, **(limits or {})
+    )
+    judged = judging.model_copy(update={"run_id": run_id})
+    return Evaluation(asking, judged, models=tuple(run.model for run in runs))
+
+
+def _command() -> dict[str, str]:
+    return {COMMAND: shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])}
+
+
+def _planned(settings: Settings, evaluation: Evaluation) -> "list[ModelPlan]":
+    """What the launch would do; nothing is kept, and no model is asked."""
+    from eval_pipeline.planning import draw_up
+
+    journal, set_here = Journal(settings.journal), evaluation.apply(settings)
+    benchmark = load_benchmark(set_here)
+    check_filter(benchmark.items, set_here.plan)
+    if evaluation.models:
+        models = look_up(journal, evaluation.models)
+    else:
+        chosen = evaluation.chosen or Selection()
+        seen = run_async(look(settings, journal, chosen.models)).selected
+        found = {model.id: model for model in seen.models}
+        models = [found[name] for name in pick(found, chosen, among=list(found))]
+    asking = evaluation.asking
+    launch = Launch("planned", asking.mode, asking.run_id, only_failed=asking.only_failed)
+    judging = evaluation.judging is not None
+    return run_async(draw_up(set_here, models, benchmark, launch, journal, judging=judging))
+
+
+def _print_plans(plans: "list[ModelPlan]", *, as_json: bool) -> None:
+    from eval_pipeline.planning_report import as_json as plan_as_json
+    from eval_pipeline.planning_report import plan_lines, plan_table
+
+    if as_json:
+        print_json(plan_as_json(plans))
+        return
+    show(plan_table(plans))
+    for line in plan_lines(plans):
+        say(line)

@@ -1,0 +1,59 @@
+"""Following a launch: what its stages say, on stderr, and at a terminal the bars below it."""
+
+import logging
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from eval_pipeline.cli.output import printable
+
+LOGGER = "eval_pipeline"
+
+
+@contextmanager
+def following(*, as_json: bool = False) -> Iterator[None]:
+    """Shows what the stages say and, where a person looks on, how far each model is.
+
+    Questions are to be asked before: within, the terminal's last lines belong to the bars.
+    """
+    if as_json or not _somebody_looks_on():
+        handler = logging.StreamHandler()
+        handler.setFormatter(Plain("%(message)s"))
+        with _log_to(handler):
+            yield
+        return
+    from eval_pipeline.cli.progress.display import Display
+    from eval_pipeline.progress import watching
+
+    with watching() as watch, Display(watch) as display, _log_to(display.log):
+        yield
+
+
+class Plain(logging.Formatter):
+    """As it is, without what a terminal would obey."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return printable(super().format(record))
+
+
+def _somebody_looks_on() -> bool:
+    """Whether there is a terminal that can move its cursor; CI may have one, but only keeps it."""
+    if not sys.stderr.isatty() or os.environ.get("CI"):
+        return False
+    from rich.console import Console
+
+    return Console(stderr=True).is_interactive
+
+
+@contextmanager
+def _log_to(handler: logging.Handler) -> Iterator[None]:
+    log = logging.getLogger(LOGGER)
+    level = log.level
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(level)

@@ -1,0 +1,175 @@
+"""The result of a query: a table for people, or a format for programs that goes to a file or on."""
+
+import json
+import shutil
+import sys
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from eval_pipeline.cli.output import WIDE, console, printable, say, show
+from eval_pipeline.errors import MendableError
+
+if TYPE_CHECKING:  # these take a moment to load that `evals --help` does without
+    import duckdb
+    from rich.console import RenderableType
+    from rich.table import Table
+
+    from eval_pipeline.querying import FirstRows
+
+LONGEST_CELL = 300
+LARGE = 1000
+"""From here on six digits would say less than the number."""
+NARROWEST, BETWEEN = 12, 2
+"""Columns of the terminal: what a long text can be folded to, and what is between two columns."""
+AT_ONCE = 64 * 1024
+
+
+class Format(StrEnum):
+    """What the result of a query can be shown or written as."""
+
+    TABLE = "table"
+    CSV = "csv"
+    JSON = "json"
+    JSONL = "jsonl"
+    PARQUET = "parquet"
+
+
+class FormatError(MendableError):
+    """A format that does not go where it is to go; the message says what to do."""
+
+
+def format_of(chosen: Format | None, output: Path | None, *, as_json: bool) -> Format:
+    """The format that is meant: as told, as the file is called, or as fits whoever reads it."""
+    if as_json and chosen not in (None, Format.JSON):
+        raise FormatError(f"--json and --format {chosen} are two formats: choose one.")
+    form = Format.JSON if as_json else chosen
+    if output is not None:
+        form = form or _by_suffix(output)
+        if form is Format.TABLE:
+            raise FormatError("A table is for the terminal: choose another --format for a file.")
+        return form
+    form = form or (Format.TABLE if sys.stdout.isatty() else Format.CSV)
+    if form is Format.PARQUET and sys.stdout.isatty():
+        raise FormatError("Parquet is nothing to read: name a file with -o, or pipe it.")
+    return form
+
+
+def print_rows(
+    db: "duckdb.DuckDBPyConnection", sql: str, form: Format, output: Path | None
+) -> None:
+    """Runs the query and hands its rows on."""
+    from eval_pipeline.exporting import write_result, write_rows
+    from eval_pipeline.querying import first_rows, in_words, only_reading
+
+    statement = only_reading(db, sql)
+    if form is Format.TABLE:
+        return _show_rows(first_rows(db, statement))
+    with in_words():
+        if output is not None:
+            return write_result(db, statement, output, form)
+        with TemporaryDirectory(prefix="evals-") as folder:
+            path = Path(folder) / f"result.{form}"
+            write_rows(db, statement, path, form)
+            return _send(path, form)
+
+
+def _by_suffix(path: Path) -> Format:
+    from eval_pipeline.exporting import SUFFIXES
+
+    form = SUFFIXES.get(path.suffix.lower())
+    if form is None:
+        known = ", ".join(SUFFIXES)
+        raise FormatError(f"{path.name} does not end in {known}: say the --format.")
+    return Format(form)
+
+
+def _send(path: Path, form: Format) -> None:
+    """Copies the file to stdout; a terminal must not obey what models have written."""
+    if form is Format.PARQUET:
+        with path.open("rb") as file:
+            shutil.copyfileobj(file, sys.stdout.buffer)
+        return
+    shown = printable if sys.stdout.isatty() else str
+    with path.open(encoding="utf-8", newline="") as file:
+        while text := file.read(AT_ONCE):
+            typer.echo(shown(text), nl=False)
+
+
+def _show_rows(found: "FirstRows") -> None:
+    show(*tables_of(found))
+    if not found.rows:
+        say("No rows.")
+    if found.more:
+        say(f"… {found.more} more rows. All of them: --format csv, or -o with a file.")
+
+
+def tables_of(found: "FirstRows") -> "list[RenderableType]":
+    """One table; of many columns, one for each row."""
+    cells = [[_cell(value) for value in row] for row in found.rows]
+    if not cells or _fits(found.columns, cells):
+        return [_table(found, cells)]
+    return [_record(number, found.columns, row) for number, row in enumerate(cells, 1)]
+
+
+def _fits(columns: Sequence[str], cells: list[list[str]]) -> bool:
+    widths = [
+        min(NARROWEST, max(len(text) for text in (name, *texts)))
+        for name, texts in zip(columns, zip(*cells, strict=True), strict=True)
+    ]
+    terminal = console()
+    room = terminal.width if terminal.is_terminal else WIDE
+    return sum(widths) + BETWEEN * (len(widths) - 1) <= room
+
+
+def _table(found: "FirstRows", cells: list[list[str]]) -> "Table":
+    from rich.box import SIMPLE
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=SIMPLE, show_edge=False, pad_edge=False)
+    for name, is_number in zip(found.columns, found.are_numbers, strict=True):
+        table.add_column(
+            Text(_line(name)),
+            justify="right" if is_number else "left",
+            overflow="fold",
+            no_wrap=is_number,
+        )
+    for row in cells:
+        table.add_row(*map(Text, row))
+    return table
+
+
+def _record(number: int, columns: Sequence[str], row: list[str]) -> "Table":
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, show_edge=False, pad_edge=False, show_header=False)
+    table.title, table.title_justify = Text(f"row {number}"), "left"
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, text in zip(columns, row, strict=True):
+        table.add_row(Text(_line(name), style="bold"), Text(text))
+    return table
+
+
+def _cell(value: Any) -> str:
+    match value:
+        case None:
+            return "-"
+        case float():
+            return f"{value:.6g}" if abs(value) < LARGE else f"{value:.2f}"
+        case list() | dict():
+            return _line(json.dumps(value, ensure_ascii=False, default=str))
+        case _:
+            return _line(str(value))
+
+
+def _line(text: str) -> str:
+    """In one line and not too long; whoever wants all of it asks for another format."""
+    cut = text if len(text) <= LONGEST_CELL else f"{text[:LONGEST_CELL]}…"
+    return printable(cut.replace("\r", "").replace("\n", "↵").replace("\t", " "))

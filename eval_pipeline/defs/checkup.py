@@ -1,0 +1,95 @@
+"""Checks of Dagster for `evals doctor`: where its history is, who runs, what is left of runs."""
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import chdir
+from functools import partial
+from pathlib import Path
+
+import dagster as dg
+
+from eval_pipeline.alive import Life, life_of
+from eval_pipeline.checkup.findings import Check, Finding, ok, warning, wrong
+from eval_pipeline.defs.partitions import MODELS
+from eval_pipeline.settings import WEBHOOK, Settings
+
+HEARTBEATS_S = 120.0
+"""The daemon tells every 30 s that it is there; whoever has missed so many has gone."""
+HOME = "DAGSTER_HOME"
+
+
+def dagster_checks(settings: Settings) -> list[Check]:
+    """Nothing is changed: runs that died are told, and closed by whoever evaluates next."""
+    return [
+        Check("history", partial(history, settings)),
+        Check("runs", partial(runs, settings.journal)),
+        Check("notifications", partial(notifications, settings)),
+    ]
+
+
+def history(settings: Settings) -> Iterator[Finding]:
+    """Where it is kept, whether it opens, and whether anybody looks at schedules."""
+    home, file = os.environ.get(HOME), settings.root / "dagster.yaml"
+    if home and not Path(home).is_dir():
+        yield wrong("history", f"{HOME} is set, but {home} is no folder.", f"unset {HOME}")
+        return
+    if home and Path(home).resolve() != settings.root.resolve():
+        words = f"{HOME} is set, so history is kept in {home} and not in this project."
+        yield warning("history", words, f"unset {HOME}")
+    elif not file.exists():
+        words = "dagster.yaml is missing: limits and monitoring of runs are Dagster's own."
+        yield warning("history", words, f"Take dagster.yaml of the project into {settings.root}.")
+    if not home and not (settings.data / "dagster").exists():
+        yield ok("history", "There is none yet: the first run begins it.")
+        return
+    with chdir(settings.root), _instance(home, settings) as instance:
+        partitions = len(instance.get_dynamic_partitions(MODELS))
+        yield ok("history", f"It opens: {instance.get_runs_count()} runs, {partitions} models.")
+        yield _daemon(instance, settings)
+
+
+def _instance(home: str | None, settings: Settings) -> dg.DagsterInstance:
+    if home:
+        return dg.DagsterInstance.get()
+    if (settings.root / "dagster.yaml").exists():
+        return dg.DagsterInstance.from_config(str(settings.root))
+    return dg.DagsterInstance.from_config(str(settings.data / "dagster"))
+
+
+def _daemon(instance: dg.DagsterInstance, settings: Settings) -> Finding:
+    """Only who wants things done by themselves needs it."""
+    beats = [one.timestamp for one in instance.get_daemon_heartbeats().values()]
+    if beats and time.time() - max(beats) < HEARTBEATS_S:
+        return ok("daemon", "It is running.")
+    words = "It is not running: schedules and sensors rest. Commands do not need it."
+    if settings.automation.evaluate or settings.automation.judge:
+        return warning("daemon", words, "dagster dev")
+    return ok("daemon", words)
+
+
+def runs(journal: Path) -> Iterator[Finding]:
+    """Whose process is at work, and whose is gone."""
+    paths = sorted((journal / "locks").glob("run-*.lock"))
+    found = [one for path in paths if (one := _run(journal, path)) is not None]
+    yield from found or [ok("runs", "None is under way, and none has died.")]
+
+
+def _run(journal: Path, path: Path) -> Finding | None:
+    run_id = path.name.removeprefix("run-").removesuffix(".lock")
+    match life_of(journal, run_id):
+        case Life.ALIVE:
+            return ok("runs", f"{run_id[:8]} is under way: {path.read_text('utf-8')}.")
+        case Life.DEAD:
+            words = f"{run_id[:8]} has died; what was answered is kept."
+            return warning("runs", words, "evals run goes on with it; evals due only closes it.")
+        case Life.UNKNOWN:
+            return None
+
+
+def notifications(settings: Settings) -> Iterator[Finding]:
+    """Whether anybody is told of failures; where is a secret."""
+    if settings.webhook is not None:
+        yield ok("notifications", f"{WEBHOOK} is set: failed runs are told there.")
+    else:
+        yield ok("notifications", f"{WEBHOOK} is not set: nobody is told of failed runs.")

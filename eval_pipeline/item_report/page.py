@@ -1,0 +1,157 @@
+"""One item in full, as people read it: sections of plain text."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from eval_pipeline.coding.records import CodingTask
+from eval_pipeline.item_report.gathering import ItemReport, Reply
+from eval_pipeline.item_report.prompt import text_of
+from eval_pipeline.records import ExamQuestion, Item
+
+FACTS = (
+    ("outcome", "outcome", ""),
+    ("finish_reason", "finish reason", ""),
+    ("input_tokens", "input tokens", ""),
+    ("output_tokens", "output tokens", ""),
+    ("reasoning_tokens", "of them reasoning", ""),
+    ("cached_tokens", "cached", ""),
+    ("cost_usd", "cost", " USD"),
+    ("latency_s", "latency", " s"),
+    ("first_token_s", "first text after", " s"),
+    ("attempts", "requests", ""),
+    ("served_by", "served by", ""),
+    ("model_reported", "model as reported", ""),
+    ("system_fingerprint", "backend", ""),
+    ("generation_id", "generation id", ""),
+    ("carried_from", "taken over from run", ""),
+    ("finished_at", "finished", " UTC"),
+)
+SCORES = {1.0: "right", 0.0: "wrong", None: "no verdict"}
+
+
+class Section(NamedTuple):
+    """A heading and the text under it."""
+
+    heading: str
+    text: str
+
+
+def sections(report: ItemReport) -> Iterator[Section]:
+    """All of it, from what was asked to what came of it."""
+    yield _head(report)
+    yield from _prompt(report)
+    yield from _reference(report.item)
+    for reply in report.replies:
+        name = f" (sample {reply.sample})" if report.run["samples"] > 1 else ""
+        yield from _reply(reply, name)
+        yield from _verdicts(reply, name)
+
+
+def _head(report: ItemReport) -> Section:
+    run, item = report.run, report.item
+    simulated = " (simulated)" if run["simulated"] else ""
+    lines = [
+        f"run {run['run_id']} of {run['model']}{simulated}",
+        f"experiment {run['experiment']}, opened {run['opened_at']:%Y-%m-%d %H:%M} UTC",
+        f"benchmark version {run['benchmark_version']}",
+        f"{item.kind}, category {item.category}",
+    ]
+    return Section(f"{item.suite}/{item.id}", "\n".join(lines))
+
+
+def _prompt(report: ItemReport) -> Iterator[Section]:
+    prompt = report.prompt
+    if prompt.missing:
+        yield Section("Prompt", f"It can not be made again: {prompt.missing}.")
+        yield Section("Question", report.item.question)
+    elif any(reply.prompt_is_exact is False for reply in report.replies):
+        changed = ", ".join(prompt.changed) or "how the model is described, or the code"
+        yield Section(
+            "Prompt", f"Not exactly as it was sent. What has changed since: {changed}. It is now:"
+        )
+    for message in prompt.messages:
+        yield Section(f"Prompt: {message['role']}", text_of(message))
+
+
+def _reference(item: Item) -> Iterator[Section]:
+    match item:
+        case ExamQuestion():
+            yield Section(f"Reference answer ({item.answer_type})", item.answer)
+            if item.rationale:
+                yield Section("Rationale", item.rationale)
+        case CodingTask():
+            for path, text in item.answer.items():
+                yield Section(f"Reference file {path}", text)
+            if item.gaps:
+                yield Section("Known faults of the task", item.gaps)
+
+
+def _reply(reply: Reply, name: str) -> Iterator[Section]:
+    found = reply.prediction
+    if found is None:
+        yield Section(f"Reply{name}", "It was not asked yet.")
+        return
+    if found["reasoning"]:
+        yield Section(f"Reasoning{name}", found["reasoning"])
+    if found["answer"] is not None:
+        yield Section(f"Reply{name}", found["answer"])
+    if found["error"] is not None:
+        yield Section(f"Error{name}", found["error"])
+    for path, text in reply.files.items():
+        yield Section(f"File {path}{name}", text)
+    if reply.no_files_because:
+        yield Section(f"Files{name}", reply.no_files_because)
+    yield Section(f"Facts{name}", "\n".join(_facts(found)))
+
+
+def _facts(found: Mapping[str, Any]) -> Iterator[str]:
+    for column, words, unit in FACTS:
+        value = found[column]
+        if value is None:
+            continue
+        told = f"{value:.4g}" if isinstance(value, float) else str(value)
+        estimated = " (estimated)" if column == "cost_usd" and found["cost_estimated"] else ""
+        yield f"{words}: {told}{unit}{estimated}"
+
+
+def _verdicts(reply: Reply, name: str) -> Iterator[Section]:
+    if reply.prediction is not None and not reply.verdicts:
+        yield Section(f"Verdict{name}", "There is none yet.")
+    for one in reply.verdicts:
+        score = SCORES.get(one["score"], f"score {one['score']}")
+        heading = f"Verdict of {one['judge']}{name}: {score}"
+        yield Section(heading, "\n".join(_verdict(one)))
+        for step in one["steps"]:
+            yield Section(f"Step {step['step']}{name}: {step['status']}", "\n".join(_step(step)))
+
+
+def _verdict(one: Mapping[str, Any]) -> Iterator[str]:
+    yield str(one["reason"])
+    if one["extracted_answer"] is not None:
+        yield f"extracted answer: {one['extracted_answer']}"
+    if one["confidence"] is not None:
+        yield f"confidence: {one['confidence']:.0%}"
+    if one["tests_total"] is not None:
+        yield f"tests: {one['tests_passed']} of {one['tests_total']} passed"
+    if one["graded_by"] not in (None, one["judge"]):
+        yield f"graded by: {one['graded_by']}"
+    if one["outcome"] != "ok":
+        yield f"outcome: {one['outcome']}"
+    if one["isolation"] is not None:
+        yield f"toolchain: {one['toolchain']}, isolation: {one['isolation']}"
+    yield f"version of the judge: {one['judge_version']}"
+
+
+def _step(step: Mapping[str, Any]) -> Iterator[str]:
+    if step["reason"]:
+        yield step["reason"]
+    if step["output"]:
+        yield step["output"]
+    yield from _tests(step["tests"] or ())
+    yield f"{step['seconds']:.2f} s"
+
+
+def _tests(tests: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    for test in tests:
+        message = f": {test['message']}" if test["message"] else ""
+        yield f"{'passed' if test['passed'] else 'FAILED'} {test['name']}{message}"

@@ -1,0 +1,132 @@
+"""How models and runs stand: rows of the results, each run with its state and what to do next."""
+
+from collections.abc import Collection, Mapping, Sequence
+from enum import StrEnum
+from typing import Any
+
+import duckdb
+
+from eval_pipeline.closest import unknown
+from eval_pipeline.finding import FoundRun
+from eval_pipeline.journal import SIGHTINGS, Journal
+from eval_pipeline.queries import query, rows
+from eval_pipeline.runs import RunError
+
+Row = dict[str, Any]
+"""One row of a query, by the names of its columns."""
+JUDGED_BY = ("run_id", "model", "judge", "judge_version")
+
+
+class State(StrEnum):
+    """How far a run is."""
+
+    COMPLETE = "complete"
+    RUNNING = "running"
+    UNFINISHED = "unfinished"
+    FAILED = "failed items"
+    TO_JUDGE = "to judge"
+
+
+def model_rows(db: duckdb.DuckDBPyConnection, journal: Journal) -> list[Row]:
+    """Every model of the catalog with its latest run, the selected ones first."""
+    found = rows(query(db, "summaries/models"))
+    searching = _web_searching(journal, {row["model"] for row in found})
+    return [{**row, "web_search": row["model"] in searching} for row in found]
+
+
+def chosen_models(models: Sequence[Row], part: str | None, *, everything: bool) -> list[Row]:
+    """The selected ones, or all; if a part of the id is named, all that have it."""
+    wanted = (part or "").casefold()
+    return [
+        row
+        for row in models
+        if (everything or part or row["selected"]) and wanted in row["model"].casefold()
+    ]
+
+
+def run_rows(
+    db: duckdb.DuckDBPyConnection,
+    at_work: Collection[str],
+    *,
+    model: str | None = None,
+    latest: bool = False,
+) -> list[Row]:
+    """Every run, the newest first, or the latest of each model and experiment.
+
+    `at_work` are the ids of launches whose process is alive, `model` is a part of a model's id.
+    """
+    found = _run_rows(db, at_work, run_id=None, model=model, latest=latest)
+    if model is not None and not found:
+        known = {row["model"] for row in _run_rows(db, (), run_id=None, model=None, latest=True)}
+        raise RunError(unknown("run of a model", model, sorted(known)))
+    return found
+
+
+def rows_of(
+    db: duckdb.DuckDBPyConnection, at_work: Collection[str], runs: Sequence[FoundRun]
+) -> list[Row]:
+    """These runs, which all have one id, with their categories and the steps of their code."""
+    (run_id,) = {run.run_id for run in runs}
+    meant = {run.model for run in runs}
+    found = _run_rows(db, at_work, run_id=run_id, model=None, latest=False)
+    return [{**row, **_details(db, row)} for row in found if row["model"] in meant]
+
+
+def failed_replies(db: duckdb.DuckDBPyConnection, run: Mapping[str, Any]) -> list[Row]:
+    """What of a run has no answer, no verdict, or was found wrong."""
+    return rows(query(db, "summaries/failed_replies", {name: run[name] for name in JUDGED_BY}))
+
+
+def state_of(run: Mapping[str, Any]) -> State:
+    """The first of what is left to do in it."""
+    if run["complete"]:
+        return State.COMPLETE
+    if run["at_work"]:
+        return State.RUNNING
+    if run["answered"] + run["failed"] < run["planned"]:
+        return State.UNFINISHED
+    return State.FAILED if run["failed"] else State.TO_JUDGE
+
+
+def next_step(run: Mapping[str, Any]) -> str | None:
+    """The command that does what is left to do; None if there is none."""
+    name = run["run_id"][:8]
+    match state_of(run):
+        case State.UNFINISHED:
+            return f"evals run --resume {name}"
+        case State.FAILED:
+            return f"evals fix {name}"
+        case State.TO_JUDGE if run["answered"] > run["judged"] + run["undecided"]:
+            return f"evals fix {name} --judge"
+    return None
+
+
+def _run_rows(
+    db: duckdb.DuckDBPyConnection,
+    at_work: Collection[str],
+    *,
+    run_id: str | None,
+    model: str | None,
+    latest: bool,
+) -> list[Row]:
+    given = {"run_id": run_id, "model": model, "latest": latest, "at_work": list(at_work)}
+    found = rows(query(db, "summaries/run_states", given))
+    return [{**row, "state": state_of(row), "next_step": next_step(row)} for row in found]
+
+
+def _details(db: duckdb.DuckDBPyConnection, run: Row) -> Row:
+    given = {name: run[name] for name in JUDGED_BY}
+    parts = ("categories", "steps")
+    return {part: rows(query(db, f"summaries/run_{part}", given)) for part in parts}
+
+
+def _web_searching(journal: Journal, models: set[str]) -> set[str]:
+    """Those of the models whose gateway lists web search, as they were seen last."""
+    found, left = set(), set(models)
+    for sighting in journal.read_newest(SIGHTINGS):
+        if sighting.model.id in left and sighting.model.web_search:
+            found.add(sighting.model.id)
+        left.discard(sighting.model.id)
+        if not left:
+            break
+    return found

@@ -1,0 +1,200 @@
+"""How many verdicts a launch would ask for at most, and what they would cost."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from pydantic import JsonValue
+
+from eval_pipeline.benchmark import Benchmark, minted, past_version
+from eval_pipeline.carrying import Carried
+from eval_pipeline.coding.records import CodingTask
+from eval_pipeline.exam.judge import judge_request
+from eval_pipeline.history import PAST_RUNS, Pending
+from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, Journal
+from eval_pipeline.money import TOKENS_PER_REPLY, guessed
+from eval_pipeline.planning.estimates import NO_CALLS, Estimate, Usual, estimate, few, usual
+from eval_pipeline.providers.chat import ChatRequest
+from eval_pipeline.records import ExamQuestion, ItemKey, Model, Run, Usage
+from eval_pipeline.stages.grading import Grader, ModelJudge
+from eval_pipeline.stages.predict import Launch
+from eval_pipeline.stages.reviewing import PROMPT
+from eval_pipeline.stages.unjudged import By, results_of, settled_of
+
+
+class Coming(NamedTuple):
+    """The replies that a run will have: those that are taken over, and those that are asked for."""
+
+    run: Run
+    carried: Carried
+    left: Pending
+
+    def unjudged(self, by: By) -> Iterator[int]:
+        """Those that this judge will have to judge."""
+        yield from self.carried.replies - self.carried.judged.get(by, set())
+        yield from self.left.numbers
+
+
+@dataclass(frozen=True)
+class Judging:
+    """Who would judge in a launch, and what earlier verdicts are worth to it."""
+
+    graders: Sequence[Grader]
+    reviewer: Model | None
+    launch: Launch
+    journal: Journal
+    benchmark: Benchmark
+
+    def lacks_a_judge(self, run: Run) -> bool:
+        """Whether there are questions, and nobody who could judge the answers."""
+        coding = self._coding_suites(run)
+        asked = any(key.suite not in coding for key in run.plan)
+        return asked and not all(grader.judges_answers for grader in self.graders)
+
+    def estimate(self, model: str, coming: Coming | None) -> Estimate:
+        """All verdicts on this model's replies, those that are there and those that will be."""
+        known = usual(self.journal, PREDICTIONS, model).output_tokens
+        answer_tokens = TOKENS_PER_REPLY if known is None else known
+        answers: Counter[str] = Counter()
+        code = 0
+        for run, more in self._runs(model, coming):
+            for grader, pending in self._pending(run, more):
+                answers[grader.judge] += pending[False]
+                code += pending[True]
+        total = self._reviews(code, answer_tokens)
+        for grader in self.graders:
+            if grader.model is not None:
+                calls = answers[grader.judge]
+                total = total.plus(self._verdicts(grader.model, model, calls, answer_tokens))
+        return total
+
+    def _verdicts(
+        self, judge: ModelJudge, model: str, calls: int, answer_tokens: float
+    ) -> Estimate:
+        if not calls:
+            return NO_CALLS
+        read = [_with_answer(usage, answer_tokens) for usage in self._questions[judge.model.id]]
+        known = usual(self.journal, JUDGED, model, judge.model.id)
+        return estimate(calls, read, known, judge.model.prices, "verdicts")
+
+    def _reviews(self, code: int, answer_tokens: float) -> Estimate:
+        """Of the AI grader, which is asked about each criterion of a task."""
+        if self.reviewer is None or not code or not self._tasks:
+            return NO_CALLS
+        criteria = sum(len(task.config.review) for task in self._tasks) / len(self._tasks)
+        read = []
+        for task in self._tasks:
+            message: dict[str, JsonValue] = {
+                "role": "user",
+                "content": PROMPT.read_text("utf-8") + task.question,
+            }
+            usage = guessed(ChatRequest(self.reviewer.request_name, (message,)))
+            read.append(_with_answer(usage, answer_tokens))
+        return estimate(round(code * criteria), read, Usual(), self.reviewer.prices, "verdicts")
+
+    def _runs(self, model: str, coming: Coming | None) -> Iterator[tuple[Run, Coming | None]]:
+        """The runs that would be judged, and what one of them will have besides."""
+        wanted = self.launch.continue_run
+        opened = False
+        for past in self.journal.read(PAST_RUNS, model):
+            more = coming if coming and coming.run.run_id == past.run_id else None
+            opened = opened or more is not None
+            named = wanted is None or past.run_id.startswith(wanted)
+            if named and (self._versions is None or past.benchmark_version in self._versions):
+                yield next(self.journal.read_file(RUNS, model, past.run_id)), more
+        if coming and not opened:
+            yield coming.run, coming
+
+    def _pending(
+        self, run: Run, coming: Coming | None
+    ) -> Iterator[tuple[Grader, Mapping[bool, int]]]:
+        """For each grader how many replies it has to judge: answers (False) and code (True)."""
+        coding = self._coding_suites(run)
+        results = results_of(self.journal, run, coding)
+        settled = settled_of(
+            self.journal, run, results.keys(), self.launch, by_any=not self._each_judges_all
+        )
+        if self._is_settled(coming, settled.whole, has_results=bool(results)):
+            return
+        for grader in self._graders(run, coding):
+            by = (grader.judge, grader.version)
+            there = results.keys() - settled.by.get(by, set())
+            count = Counter(results[one] for one in there)
+            if coming is not None:
+                new = (run.plan[one % len(run.plan)] for one in coming.unjudged(by))
+                count.update(key.suite in coding for key in new)
+            yield grader, count
+
+    def _is_settled(self, coming: Coming | None, whole: Sequence[By], *, has_results: bool) -> bool:
+        """Whether one judge has judged it as a whole, and nothing comes that it has not."""
+        if coming is None or not (coming.carried.replies or coming.left):
+            return bool(whole)
+        if coming.left or self._each_judges_all:
+            return False
+        taken = coming.carried
+        return any(
+            done >= taken.replies and (by in whole or not has_results)
+            for by, done in taken.judged.items()
+        )
+
+    def _graders(self, run: Run, coding: Set[str]) -> Sequence[Grader]:
+        only_code = all(key.suite in coding for key in run.plan)
+        return [Grader(self.launch.origin)] if only_code else self.graders
+
+    def _coding_suites(self, run: Run) -> Set[str]:
+        version = self.benchmark.version
+        if run.benchmark_version != version.benchmark_version:
+            version = past_version(self.journal, run.benchmark_version)
+        return version.coding_suites
+
+    @property
+    def _each_judges_all(self) -> bool:
+        return len(self.graders) > 1
+
+    @cached_property
+    def _versions(self) -> Set[str] | None:
+        """The benchmark versions whose runs are judged again, as the stage has it; None for all."""
+        if self.launch.continue_run is not None or not self._each_judges_all:
+            return None
+        published = {one.benchmark_version for one in minted(self.journal)[-1:]}
+        return {self.benchmark.version.benchmark_version} | published
+
+    @cached_property
+    def _questions(self) -> Mapping[str, Sequence[Usage]]:
+        """For each judge what it has to read with some answers, these themselves left out."""
+        coding = self.benchmark.version.coding_suites
+        keys = few([key for key in self.benchmark.items if key.suite not in coding])
+        judges = [grader.model for grader in self.graders if grader.model]
+        found: dict[str, list[Usage]] = {judge.model.id: [] for judge in judges}
+        for item in map(self.benchmark.items.__getitem__, keys):
+            if isinstance(item, ExamQuestion):
+                for judge in judges:
+                    found[judge.model.id].append(guessed(_request(judge, item)))
+        return found
+
+    @cached_property
+    def _tasks(self) -> Sequence[CodingTask]:
+        coding = self.benchmark.version.coding_suites
+        keys: list[ItemKey] = few([key for key in self.benchmark.items if key.suite in coding])
+        items = map(self.benchmark.items.__getitem__, keys)
+        return [item for item in items if isinstance(item, CodingTask)]
+
+
+def _request(judge: ModelJudge, item: ExamQuestion) -> ChatRequest:
+    return judge_request(
+        item,
+        "",
+        judge.model,
+        judge.prompt,
+        max_tokens=judge.max_tokens,
+        reply_format=judge.formats.to_try()[0],
+    )
+
+
+def _with_answer(usage: Usage, answer_tokens: float) -> Usage:
+    """The same for whoever has to read an answer of so many tokens besides."""
+    return usage.model_copy(
+        update={"input_tokens": round(answer_tokens + (usage.input_tokens or 0))}
+    )

@@ -1,0 +1,242 @@
+"""The table `metrics` as people ask for it: which of its rows are meant, and how they look."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from itertools import groupby
+from typing import Any, Literal, NamedTuple
+
+import duckdb
+from rich.box import SIMPLE
+from rich.table import Table
+from rich.text import Text
+
+from eval_pipeline.finding import find_runs
+from eval_pipeline.queries import query, rows
+from eval_pipeline.reporting import number
+from eval_pipeline.runs import RunError
+
+Row = Mapping[str, Any]
+Slice = Literal["all", "suite", "category", "input"]
+CAPTION = (
+    "In brackets the 95 % interval. judged: replies with a score. Calibration error and Brier "
+    "score: lower is better; - where too few state a confidence."
+)
+BOUNDS = " if missing: accuracy if all that has no score were wrong, or right."
+MOST_NAMED = 8
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which numbers are meant; None means any."""
+
+    run: str | None = None
+    models: Sequence[str] = ()
+    experiment: str | None = None
+    judge: str | None = None
+    by: Slice = "all"
+    moderate: bool = False
+
+
+class Metrics(NamedTuple):
+    """The rows that are meant, the runs that are left out, and which version is published."""
+
+    rows: Sequence[Row]
+    left_out: Sequence[Row]
+    published: Sequence[str]
+
+
+class _Known(NamedTuple):
+    """What there are numbers of."""
+
+    models: Sequence[str]
+    experiments: Sequence[str]
+    judges: Sequence[str]
+    published: Sequence[str]
+
+
+def read_metrics(db: duckdb.DuckDBPyConnection, wanted: Wanted) -> Metrics:
+    """Of the latest runs or of one: all complete ones, or (moderate) all with what they lack."""
+    known = _Known(*(found or [] for found in query(db, "summaries/metrics_known").fetchall()[0]))
+    _refuse_unknown("experiment", wanted.experiment, known.experiments)
+    _refuse_unknown("judge", wanted.judge, known.judges)
+    given = {
+        **_narrowed(db, wanted, known),
+        "experiment": wanted.experiment,
+        "judge": wanted.judge,
+    }
+    shown = {**given, "slice": wanted.by, "strict": not wanted.moderate}
+    found = rows(query(db, "summaries/metrics_of_runs", shown))
+    if wanted.moderate:
+        return Metrics(found, [], known.published)
+    every = rows(query(db, "summaries/metrics_of_runs", {**shown, "slice": "all", "strict": False}))
+    return Metrics(found, [row for row in every if not row["complete"]], known.published)
+
+
+def _narrowed(
+    db: duckdb.DuckDBPyConnection, wanted: Wanted, known: _Known
+) -> dict[str, str | list[str] | None]:
+    """The run and the models that are meant."""
+    models = _matching(wanted.models, known.models)
+    if wanted.run is None:
+        return {"run_id": None, "models": models}
+    runs = find_runs(db, wanted.run)
+    of_run = [run.model for run in runs if models is None or run.model in models]
+    return {"run_id": runs[0].run_id, "models": of_run}
+
+
+def _matching(patterns: Sequence[str], known: Sequence[str]) -> list[str] | None:
+    """The ids themselves, else those that the pattern is a part of or, with * and ?, fits."""
+    if not patterns:
+        return None
+    found: set[str] = set()
+    for pattern in patterns:
+        parts = [name for name in known if _fits(name.casefold(), pattern.casefold())]
+        exact = [name for name in known if name == pattern]
+        if not exact and not parts:
+            _refuse_unknown("model", pattern, known)
+        found.update(exact or parts)
+    return sorted(found)
+
+
+def _fits(name: str, pattern: str) -> bool:
+    if "*" in pattern or "?" in pattern:
+        return fnmatchcase(name, pattern.replace("[", "[[]"))
+    return pattern in name
+
+
+def _refuse_unknown(noun: str, name: str | None, known: Sequence[str]) -> None:
+    if name is None or name in known:
+        return
+    left = len(known) - MOST_NAMED
+    more = f" and {left} more" if left > 0 else ""
+    named = ", ".join(known[:MOST_NAMED]) + more if known else "none yet (evals run)"
+    raise RunError(f"There are no numbers of the {noun} '{name}'. There are: {named}.")
+
+
+def metrics_tables(found: Metrics, *, by: Slice, moderate: bool) -> Iterator[Table]:
+    """How good, one table per judge; of whole runs also what they cost and how fast they were."""
+    for judge, group in groupby(found.rows, key=lambda row: row["judge"]):
+        yield _quality(list(group), judge, found.published, by=by, moderate=moderate)
+    if by == "all" and found.rows:
+        yield _cost(list({(row["run_id"], row["model"]): row for row in found.rows}.values()))
+
+
+def _quality(
+    found: Sequence[Row],
+    judge: str | None,
+    published: Sequence[str],
+    *,
+    by: Slice,
+    moderate: bool,
+) -> Table:
+    simulated = all(row["simulated"] for row in found)
+    several = len({row["suite"] for row in found}) > 1
+    whose = f"judged by {judge}" if judge else "judged by nobody yet"
+    title = _title("Metrics", f", {whose}", simulated=simulated)
+    table = _table(title, CAPTION + (BOUNDS if moderate else ""))
+    for name in ("model", *(() if by == "all" else (by,))):
+        table.add_column(name, overflow="fold")
+    for name in ("accuracy", "judged", "calib.", "Brier", *(("if missing",) if moderate else ())):
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in found:
+        label = () if by == "all" else (_text(_sliced(row, by, several_suites=several)),)
+        bounds = (_bounds(row),) if moderate else ()
+        named = _text(row["model"] + _remarks(row, published, all_simulated=simulated))
+        table.add_row(named, *label, *_numbers(row), *bounds)
+    return table
+
+
+def _numbers(row: Row) -> tuple[str, ...]:
+    return (
+        accuracy_of(row),
+        _counted(row),
+        number(row["calibration_error"], "{:.3f}"),
+        number(row["brier_score"], "{:.3f}"),
+    )
+
+
+def _cost(found: Sequence[Row]) -> Table:
+    simulated = all(row["simulated"] for row in found)
+    caption = "USD and tokens of all replies of the run, without judging; > where some are unknown."
+    table = _table(_title("Cost and speed", "", simulated=simulated), caption)
+    table.add_column("model", overflow="fold")
+    for name in ("run", "USD", "tokens in", "out", "p50 s", "p95 s"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in found:
+        table.add_row(
+            _text(row["model"]),
+            _text(row["run_id"][:8]),
+            _usd(row),
+            number(row["input_tokens"], "{:,}"),
+            number(row["output_tokens"], "{:,}"),
+            number(row["latency_p50_s"], "{:.2f}"),
+            number(row["latency_p95_s"], "{:.2f}"),
+        )
+    return table
+
+
+def left_out_lines(found: Metrics) -> Iterator[str]:
+    """Which runs are not in the numbers, and what they lack."""
+    for row in found.left_out:
+        judge = f", judge {row['judge']}" if row["judge"] else ""
+        yield (
+            f"Left out: {row['model']} ({row['experiment']}, run {row['run_id'][:8]}{judge}): "
+            f"{row['incomplete_because']}; {row['judged']} of {row['planned']} have a score."
+        )
+
+
+def accuracy_of(row: Row) -> str:
+    """The rate with its interval; never without."""
+    if row["accuracy"] is None:
+        return "-"
+    interval = f"({row['accuracy_low']:.0%} to {row['accuracy_high']:.0%})"
+    return f"{row['accuracy']:.1%} {interval}"
+
+
+def _counted(row: Row) -> str:
+    if row["judged"] == row["planned"]:
+        return str(row["judged"])
+    return f"{row['judged']}/{row['planned']} {row['coverage']:.0%}"
+
+
+def _bounds(row: Row) -> str:
+    low, high = row["accuracy_if_missing_wrong"], row["accuracy_if_missing_right"]
+    return "-" if low is None or high is None else f"{low:.0%} to {high:.0%}"
+
+
+def _usd(row: Row) -> str:
+    if row["cost_usd"] is not None:
+        return f"{row['cost_usd']:.4f}"
+    return number(row["cost_known_usd"] or None, ">{:.4f}")
+
+
+def _sliced(row: Row, by: Slice, *, several_suites: bool) -> str:
+    if by == "category" and several_suites:
+        return f"{row['suite']}/{row['category']}"
+    return str(row[by])
+
+
+def _remarks(row: Row, published: Sequence[str], *, all_simulated: bool) -> str:
+    """What must be known of a row besides the model's name."""
+    made: Iterable[str] = (
+        "simulated" if row["simulated"] and not all_simulated else "",
+        {"text": "text only", "filtered": "only a part"}.get(row["scope"], ""),
+        "" if row["experiment"] == "default" else row["experiment"],
+        "" if row["benchmark_version"] in published else f"version {row['benchmark_version'][:8]}",
+    )
+    said = ", ".join(filter(None, made))
+    return f" ({said})" if said else ""
+
+
+def _title(what: str, more: str, *, simulated: bool) -> Text:
+    return _text(what + (" of SIMULATED models" if simulated else "") + more)
+
+
+def _table(title: Text, caption: str) -> Table:
+    return Table(title=title, caption=caption, box=SIMPLE, show_edge=False, padding=(0, 1, 0, 0))
+
+
+def _text(text: str) -> Text:
+    """As it is, whatever looks like markup; what a terminal would obey is made visible."""
+    return Text("".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in text))

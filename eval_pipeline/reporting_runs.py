@@ -1,0 +1,208 @@
+"""How runs stand, as people read it: tables of runs, of categories, of what failed."""
+
+import shlex
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+from rich.table import Table
+from rich.text import Text
+
+from eval_pipeline.overview import State, state_of
+from eval_pipeline.reporting import number, remarks, steps_table
+from eval_pipeline.reporting_offer import a_table, accuracy, cell, minute, one_line
+
+STYLES = {
+    State.COMPLETE: "green",
+    State.RUNNING: "cyan",
+    State.UNFINISHED: "yellow",
+    State.FAILED: "red",
+    State.TO_JUDGE: "yellow",
+}
+TO_DO = {
+    State.UNFINISHED: "To ask the rest",
+    State.FAILED: "To ask again what failed",
+    State.TO_JUDGE: "To judge the rest",
+}
+GROUPS = {
+    "no answer": "No answer: asked in vain, never counted as wrong",
+    "no verdict": "No verdict: judged in vain, never counted as wrong",
+    "wrong": "Wrong: scored below 1",
+}
+
+Run = Mapping[str, Any]
+
+
+def runs_table(rows: Sequence[Run]) -> Table:
+    """One row per run, the newest first."""
+    columns = ("run", "model", "opened", "answered", "judged", "accuracy", "USD", "state")
+    other = [] if all(row["is_current"] for row in rows) else ["version"]
+    table = _table("Runs", rows, *columns, *other)
+    for row in rows:
+        failed = f" ({row['failed']} failed)" if row["failed"] else ""
+        cells = [
+            row["run_id"][:8],
+            cell(_model(row, rows)),
+            minute(row["opened_at"]),
+            f"{row['answered']}/{row['planned']}{failed}",
+            str(row["judged"]),
+            accuracy(row),
+            _cost(row),
+            _state(row),
+        ]
+        table.add_row(*cells, *([cell(_version(row))] if other else []))
+    return table
+
+
+def status_table(rows: Sequence[Run], title: str) -> Table:
+    """One row per run: how much is answered, what failed, how much is judged and right."""
+    columns = ["run", "model", "answered", "judged", "right", "accuracy", "USD", "state"]
+    failing = any(row["failures"] for row in rows)
+    if failing:
+        columns.insert(3, "no answer")
+    table = _table(title, rows, *columns)
+    for row in rows:
+        failures = ", ".join(f"{outcome} {times}" for outcome, times in row["failures"].items())
+        table.add_row(
+            row["run_id"][:8],
+            cell(_model(row, rows)),
+            f"{row['answered']}/{row['planned']}",
+            *([cell(failures or "-")] if failing else []),
+            str(row["judged"]),
+            number(row["correct"], "{:g}"),
+            accuracy(row),
+            _cost(row),
+            _state(row),
+        )
+    return table
+
+
+def categories_table(row: Run) -> Table:
+    """One run, category by category."""
+    columns = ("suite", "category", "answered", "failed", "judged", "right", "accuracy")
+    simulated = " (simulated)" if row["simulated"] else ""
+    title = f"{row['model']}{simulated}: categories"
+    table = a_table(title, *columns, right=columns[2:], dense=True)
+    for one in row["categories"]:
+        table.add_row(
+            cell(one["suite"]),
+            cell(one["category"]),
+            f"{one['answered']}/{one['planned']}",
+            str(one["failed"]),
+            str(one["judged"]),
+            number(one["correct"], "{:g}"),
+            accuracy(one),
+        )
+    return table
+
+
+def code_table(row: Run) -> Table:
+    """At which steps the code of one run failed."""
+    return steps_table(pd.DataFrame(row["steps"]))
+
+
+def failed_tables(replies: Sequence[Run]) -> Iterator[Table]:
+    """What went wrong in a run, those without an answer apart from those that are wrong."""
+    for went, title in GROUPS.items():
+        if found := [one for one in replies if one["went"] == went]:
+            table = a_table(f"{title} ({len(found)})", "item", "what")
+            for one in found:
+                sample = f", sample {one['sample']}" if one["samples"] > 1 else ""
+                name = f"{one['suite']}/{one['item_id']} ({one['category']}{sample})"
+                table.add_row(cell(name), cell(one_line(what_failed(one), 160)))
+            yield table
+
+
+def failed_line(row: Run, replies: Sequence[Run]) -> str:
+    """How many replies of a run went how, and how many are still to come."""
+    counts = Counter(one["went"] for one in replies)
+    tried = row["judged"] + row["undecided"] + counts["no verdict"]
+    to_come = {
+        "not asked yet": row["planned"] - row["answered"] - row["failed"],
+        "not judged yet": max(0, row["answered"] - tried),
+    }
+    told = [f"{counts[went]} {went}" for went in GROUPS]
+    told += [f"{number} {words}" for words, number in to_come.items() if number]
+    simulated = " (simulated)" if row["simulated"] else ""
+    about = f"run {row['run_id'][:8]}, experiment {row['experiment']}"
+    return f"{row['model']}{simulated}, {about}: of {row['planned']} replies {', '.join(told)}."
+
+
+def show_line(reply: Run) -> str:
+    """The command that shows it in full."""
+    run, item = f"{reply['model']}@{reply['run_id'][:8]}", f"{reply['suite']}/{reply['item_id']}"
+    return f"One in full: evals show {run} {shlex.quote(item)}"
+
+
+def what_failed(reply: Run) -> str:
+    """In a line: how asking ended, the step that failed, or what the judge says."""
+    if reply["went"] == "no answer":
+        return f"{reply['outcome']}: {reply['error'] or 'the server gave no reason'}"
+    if reply["went"] == "no verdict":
+        return f"{reply['judge_outcome']}: {reply['reason']}"
+    if reply["failed_step"]:  # which the reason of code begins with
+        return str(reply["reason"])
+    if reply["outcome"] != "ok":
+        return f"{reply['outcome']}: {reply['reason']}"
+    said = reply["extracted_answer"]
+    return reply["reason"] if said is None else f"answered {said}: {reply['reason']}"
+
+
+def steps_left(rows: Iterable[Run]) -> list[str]:
+    """What to do next, a line for each command."""
+    left: dict[tuple[State, str], list[str]] = {}
+    undecided = []
+    for row in rows:
+        state = state_of(row)
+        if row["next_step"]:
+            left.setdefault((state, row["next_step"]), []).append(row["model"])
+        elif state is State.TO_JUDGE:
+            undecided.append(row["model"])
+    lines = [f"{TO_DO[state]} ({_named(of)}): {step}" for (state, step), of in left.items()]
+    if undecided:
+        lines.append(
+            f"The rules alone can not tell all of {_named(undecided)}: set judge.rules to "
+            '"first" and name a judge, then: evals fix --judge'
+        )
+    return lines or ["Nothing is left to do."]
+
+
+def _named(models: Sequence[str], most: int = 3) -> str:
+    left = len(models) - most
+    return ", ".join(models[:most]) + (f" and {left} more" if left > 0 else "")
+
+
+def _table(title: str, rows: Sequence[Run], *columns: str) -> Table:
+    of_whom = " of SIMULATED models" if _all_simulated(rows) else ""
+    numbers = ("answered", "judged", "right", "accuracy", "USD")
+    caption = "Accuracy with its 95 % interval, over what was judged. Times are UTC."
+    table = a_table(f"{title}{of_whom}", *columns, right=numbers, caption=caption, dense=True)
+    for column in table.columns:
+        column.no_wrap = column.header in ("run", "judged", "right", "USD")
+    return table
+
+
+def _all_simulated(rows: Sequence[Run]) -> bool:
+    return bool(rows) and all(row["simulated"] for row in rows)
+
+
+def _model(row: Run, rows: Sequence[Run]) -> str:
+    filtered = " (filtered)" if row["scope"] == "filtered" else ""
+    about = dict[Hashable, Any](row.items())
+    return f"{row['model']}{remarks(about, all_simulated=_all_simulated(rows))}{filtered}"
+
+
+def _cost(row: Run) -> str:
+    if row["cost_usd"] is None and row["cost_known_usd"] is not None:
+        return f">{row['cost_known_usd']:.4f}"
+    return number(row["cost_usd"], "{:.4f}")
+
+
+def _state(row: Run) -> Text:
+    state = state_of(row)
+    return Text(state.value, style=STYLES[state])
+
+
+def _version(row: Run) -> str:
+    return "" if row["is_current"] else str(row["version_name"] or row["benchmark_version"])

@@ -1,0 +1,3 @@
+-- The models of the chosen runs.
+from model_catalog
+semi join chosen using (model)
