@@ -53,13 +53,17 @@ check: $(READY)
 BASE := $(shell git rev-parse --quiet --verify HEAD~1 2>/dev/null)
 
 # The UI is tested in a browser; where none can be had, these tests are skipped and say so.
-browser:
+browser: packages
 	@command -v chromium > /dev/null || { test "$$(id -u)" = 0 && command -v apt-get > /dev/null \
 	  && apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; } \
 	  || echo "Without chromium, the tests in a browser are skipped; on Debian: apt-get install chromium"
 
-# Four at a time on two cores: many tests wait for processes.
-test: check toolchains browser
+# Types are checked while toolchains and the browser are fetched: whichever fails, fails the tests.
+# Four at a time on two cores: many tests wait for processes, dozens of which would otherwise
+# compile all modules anew where the environment forbids to keep that.
+test: export PYTHONDONTWRITEBYTECODE =
+test: $(READY)
+	@$(MAKE) --no-print-directory -j 2 check toolchains browser
 	$(BIN)/pytest -n 4 --dist loadfile
 	$(BIN)/evals validate-answers $(if $(BASE),--changed $(BASE),--filter /001-)
 

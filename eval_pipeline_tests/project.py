@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import contextmanager, nullcontext, redirect_stderr, redirect_stdout
 from io import StringIO
 from pathlib import Path
 
@@ -22,6 +22,9 @@ BIN = Path(sys.executable).parent
 
 # The toolchains of coding tasks would have to be fetched into every such folder.
 CODING = re.compile(r'\[\[suites\]\]\nname = "coding"\n.*?\n\n', re.DOTALL)
+
+EVALUATE = {"run", "fix", "job"}
+"""The commands that end with results."""
 
 
 def a_project(folder: Path) -> Path:
@@ -62,6 +65,7 @@ def call(
     out, err, ended_with = StringIO(), StringIO(), 0
     with (
         _own_log(),
+        undrawn() if EVALUATE & {*command.split()} else nullcontext(),
         redirect_stdout(out),
         redirect_stderr(err),
         pytest.MonkeyPatch.context() as own,
@@ -75,6 +79,17 @@ def call(
         except SystemExit as ended:
             ended_with = int(ended.code or 0)
     return subprocess.CompletedProcess(command, ended_with, out.getvalue(), err.getvalue())
+
+
+@contextmanager
+def undrawn() -> Iterator[None]:
+    """No pictures: drawing them takes longer than all the rest of a small run.
+
+    The tests of plots have them drawn, and so has every process of its own.
+    """
+    with pytest.MonkeyPatch.context() as own:
+        own.setattr("eval_pipeline.defs.assets.plots", lambda db, folder, *names: {})
+        yield
 
 
 @contextmanager

@@ -74,7 +74,7 @@ def test_a_filtered_run_is_told_apart_from_the_leaderboard(tmp_path: Path) -> No
         ({"MODELS": "demo/strng"}, "No model matches 'demo/strng'; closest: demo/strong"),
         ({"MAX_SAMPLES": "many"}, "environment variable MAX_SAMPLES: "),
         ({"EVALS_SETTINGS": "nowhere.toml"}, "nowhere.toml: there is no such file"),
-        ({"TEST_FILTER": "^none$"}, "no item passes the filter"),
+        ({"TEST_FILTER": "^none$"}, "No item passes the filter"),
     ],
 )
 def test_what_a_user_does_wrong_is_a_sentence_and_no_stack_trace(

@@ -19,6 +19,7 @@ from eval_pipeline.providers.demo.faults import Faults
 from eval_pipeline.providers.demo.server import DemoGateway
 from eval_pipeline.settings import Settings
 from eval_pipeline_tests.builders import settings_in
+from eval_pipeline_tests.project import undrawn
 from eval_pipeline_tests.test_notify import SECRET, Webhook, a_webhook
 
 STAGES = ("predictions", "judged")
@@ -64,13 +65,14 @@ def run(
     tags: dict[str, str] | None = None,
 ) -> dg.ExecuteInProcessResult:
     job = build_definitions(settings).resolve_implicit_global_asset_job_def()
-    return job.execute_in_process(
-        instance=instance,
-        asset_selection=[dg.AssetKey(name) for name in assets],
-        partition_key=partition,
-        tags=tags,
-        raise_on_error=False,
-    )
+    with undrawn():
+        return job.execute_in_process(
+            instance=instance,
+            asset_selection=[dg.AssetKey(name) for name in assets],
+            partition_key=partition,
+            tags=tags,
+            raise_on_error=False,
+        )
 
 
 def sensor_of(settings: Settings) -> dg.SensorDefinition:

@@ -25,7 +25,7 @@ from eval_pipeline.providers.demo.faults import Faults
 from eval_pipeline.providers.demo.server import DemoGateway
 from eval_pipeline.settings import Settings
 from eval_pipeline_tests.builders import settings_in
-from eval_pipeline_tests.project import a_project, call, run
+from eval_pipeline_tests.project import a_project, call, run, undrawn
 
 MODELS = ("demo/average", "demo/strong", "demo/weak")
 ASKING = ("evaluate_all", "fix_evaluation")
@@ -47,7 +47,8 @@ class Launched:
         if name in ASKING:
             ops = {"every_model": {"config": {"predictions": {}, "judged": {}, **stages}}}
         config = json.dumps({"ops": ops}) if stages else None
-        return run_job(job, self.instance, partition=model, config=config)
+        with undrawn():
+            return run_job(job, self.instance, partition=model, config=config)
 
     def asked(self, *models: str) -> int:
         """How often these were asked since the last time."""

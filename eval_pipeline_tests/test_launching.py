@@ -134,7 +134,7 @@ def test_items_can_be_chosen(place: Place, options: str, items: int) -> None:
         ("run -m nobody", "No model matches 'nobody'"),
         ("run --exclude-model nobody", "No model matches 'nobody'"),
         ("run --exclude-provider nobody", "No provider matches 'nobody'"),
-        ("run -s nowhere", "There is no suite 'nowhere'; closest: sample."),
+        ("run -s nowhere", "There is no suite 'nowhere'"),
         ("run -c Maths", "There is no category 'Maths'; closest: Math"),
         ("run -f no-such-item", "No item passes the filter"),
         ("run -f (", "must be a regular expression"),

@@ -1,6 +1,7 @@
 """The whole graph, offline: every asset, check and table, as Dagster runs them."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from eval_pipeline.providers.demo.faults import Faults
 from eval_pipeline.providers.demo.server import DemoGateway
 from eval_pipeline.settings import Settings
 from eval_pipeline_tests.builders import a_question, settings_in
+from eval_pipeline_tests.project import undrawn
 
 SAMPLE = Path(__file__).parent.parent / "data" / "sample" / "questions.jsonl"
 STAGES = ("predictions", "judged", "metrics", "leaderboard")
@@ -32,18 +34,20 @@ class Graph:
         partition: str | None = None,
         config: Mapping[str, object] | None = None,
         tags: Mapping[str, str] | None = None,
+        drawn: bool = False,
     ) -> dg.ExecuteInProcessResult:
         job = build_definitions(self.settings).resolve_implicit_global_asset_job_def()
-        return job.execute_in_process(
-            instance=self.instance,
-            asset_selection=[dg.AssetKey(name) for name in assets],
-            partition_key=partition,
-            tags=dict(tags or {}),
-            run_config={
-                "ops": {name: {"config": values} for name, values in (config or {}).items()}
-            },
-            raise_on_error=False,
-        )
+        with nullcontext() if drawn else undrawn():
+            return job.execute_in_process(
+                instance=self.instance,
+                asset_selection=[dg.AssetKey(name) for name in assets],
+                partition_key=partition,
+                tags=dict(tags or {}),
+                run_config={
+                    "ops": {name: {"config": values} for name, values in (config or {}).items()}
+                },
+                raise_on_error=False,
+            )
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         with duckdb.connect(str(self.settings.database), read_only=True) as db:

@@ -148,7 +148,7 @@ Before = Callable[[Stand], None]
         (evaluate, Launch("next"), {}, "new 3: 3 calls, 3 verdicts"),
         (evaluate, NEXT, {"samples": 3}, "new 9: 6 calls, 6 verdicts"),
         (evaluate, NEXT, {"max_samples": 2}, "new 2: 0 calls, 0 verdicts"),
-        (fail, Launch("next", only_failed=True), {}, "new 3: 3 calls, 3 verdicts"),
+        (fail, Launch("next").for_failed(), {}, "new 3: 3 calls, 3 verdicts"),
         (interrupt, NEXT, {}, "old 3: 1 calls, 3 verdicts"),
         (interrupt, Launch("next", Mode.RESUME), {}, "old 3: 0 calls, 2 verdicts"),
         (fail, NEXT, {}, "old 3: 3 calls, 3 verdicts"),
@@ -305,7 +305,7 @@ def test_a_model_that_can_not_be_asked_does_not_keep_others_from_being_planned(
 def test_where_nothing_failed_nothing_is_asked_again(stand: Stand) -> None:
     evaluate(stand)
 
-    (plan,) = plans_of(stand, STRONG, launch=Launch("next", only_failed=True))
+    (plan,) = plans_of(stand, STRONG, launch=Launch("next").for_failed())
 
     assert plan.why_not == "demo/strong: nothing failed in run old."
     assert (plan.asking.calls, plan.judging.calls) == (0, 0)

@@ -57,7 +57,7 @@ def test_the_graph_leaves_plots_in_the_ui_and_in_a_folder(
     graph = Graph(settings, instance)
     graph.run("dataset", "model_catalog")
 
-    result = graph.run(*STAGES, "comparisons", partition="demo/strong")
+    result = graph.run(*STAGES, "comparisons", partition="demo/strong", drawn=True)
 
     assert result.success
     for asset, expected in (("metrics", IN_METRICS), ("leaderboard", IN_LEADERBOARD)):
@@ -75,7 +75,7 @@ def test_without_any_result_the_assets_work_and_the_plots_say_so(
 ) -> None:
     settings = settings_in(tmp_path)
 
-    result = Graph(settings, instance).run("metrics", "comparisons", "leaderboard")
+    result = Graph(settings, instance).run("metrics", "comparisons", "leaderboard", drawn=True)
 
     assert result.success
     assert {path.name for path in settings.plots.iterdir()} == FILES

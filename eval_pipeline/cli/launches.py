@@ -199,7 +199,9 @@ def _planned(settings: Settings, evaluation: Evaluation) -> "list[ModelPlan]":
         found = {model.id: model for model in seen.models}
         models = [found[name] for name in pick(found, chosen, among=list(found))]
     asking = evaluation.asking
-    launch = Launch("planned", asking.mode, asking.run_id, only_failed=asking.only_failed)
+    launch = Launch("planned", asking.mode, asking.run_id)
+    if asking.only_failed:
+        launch = launch.for_failed()
     judging = evaluation.judging is not None
     return run_async(draw_up(set_here, models, benchmark, launch, journal, judging=judging))
 

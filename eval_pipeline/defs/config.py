@@ -1,6 +1,5 @@
 """What can be set for one launch, in the UI's launchpad or on the command line."""
 
-from dataclasses import replace
 from typing import Any, Self
 
 import dagster as dg
@@ -117,7 +116,8 @@ class PredictionsConfig(LaunchConfig):
 
     def launch(self, run: dg.DagsterRun) -> Launch:
         """Under which run, and what becomes of earlier work."""
-        return replace(super().launch(run), only_failed=self.only_failed)
+        launch = super().launch(run)
+        return launch.for_failed() if self.only_failed else launch
 
     @classmethod
     def of(cls, settings: Settings, mode: Mode = Mode.AUTO) -> Self:

@@ -8,7 +8,6 @@ from eval_pipeline.benchmark import Benchmark
 from eval_pipeline.carrying import Carried, would_carry
 from eval_pipeline.discovery import known_models, look
 from eval_pipeline.errors import MendableError
-from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.history import Pending, ReplyKey
 from eval_pipeline.journal import PREDICTIONS, GoneError, Journal
 from eval_pipeline.money import Ledger, guessed, unpriced
@@ -20,11 +19,11 @@ from eval_pipeline.providers.chat import ChatRequest
 from eval_pipeline.providers.gateways import Gateways
 from eval_pipeline.records import Item, Model, Run, Usage
 from eval_pipeline.running import in_a_thread
-from eval_pipeline.runs import Mode, OpenRun, RunError, failed_in_latest, new_run, which_run
+from eval_pipeline.runs import OpenRun, RunError, which_run
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.asker import Asker
 from eval_pipeline.stages.grading import graders_of
-from eval_pipeline.stages.predict import Launch
+from eval_pipeline.stages.predict import Launch, wanted_run
 
 NOTHING_CARRIED = Carried(frozenset(), {})
 
@@ -132,23 +131,9 @@ class _Planner:
 
     def _which(self, asker: Asker) -> OpenRun:
         """The run that the stage `predictions` would go on with or open."""
-        launch, settings, failed = self.launch, self.settings, None
-        if launch.only_failed:
-            failed = failed_in_latest(self.journal, asker.model, settings.experiment)
-        wanted = new_run(
-            launch.run_id,
-            asker.model,
-            self.benchmark,
-            settings.plan,
-            experiment_name=settings.experiment,
-            experiment=asker.experiment,
-            system_prompt_hash=fingerprint(asker.prompts.exam),
-            coding_prompt_hash=asker.prompts.coding_hash,
-            samples=settings.plan.samples,
-            failed=failed,
-        )
-        mode = Mode.FRESH if launch.only_failed else launch.mode
-        return which_run(self.journal, wanted, mode, run_id=launch.continue_run)
+        launch = self.launch
+        wanted = wanted_run(asker, self.benchmark, launch, self.settings, self.journal)
+        return which_run(self.journal, wanted, launch.mode, run_id=launch.continue_run)
 
     def _carried(self, asker: Asker, opened: OpenRun) -> Carried:
         run = opened.run

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from eval_pipeline.benchmark import Benchmark, past_items
@@ -14,7 +14,7 @@ from eval_pipeline.history import ReplyKey
 from eval_pipeline.journal import ATTEMPTS, PREDICTIONS, Journal
 from eval_pipeline.money import Ledger
 from eval_pipeline.providers.gateways import Gateways
-from eval_pipeline.records import Attempt, Item, ItemKey, Model, now
+from eval_pipeline.records import Attempt, Item, ItemKey, Model, Run, now
 from eval_pipeline.running import in_a_thread
 from eval_pipeline.runs import (
     Mode,
@@ -52,6 +52,10 @@ class Launch:
     def origin(self) -> str:
         """A launch that is tried again goes on as the one that it was at first."""
         return self.retry_of or self.run_id
+
+    def for_failed(self) -> "Launch":
+        """The same for what failed in the latest run: it is asked anew."""
+        return replace(self, mode=Mode.FRESH, only_failed=True)
 
     @property
     def repairs(self) -> bool:
@@ -170,26 +174,11 @@ class _Predict:
         )
 
     def _open(self, asker: Asker) -> OpenRun:
-        launch, failed = self.launch, None
-        if launch.only_failed:
-            own = (launch.run_id, launch.retry_of)
-            failed = failed_in_latest(self.journal, asker.model, self.settings.experiment, but=own)
-        wanted = new_run(
-            self.launch.run_id,
-            asker.model,
-            self.benchmark,
-            self.settings.plan,
-            experiment_name=self.settings.experiment,
-            experiment=asker.experiment,
-            system_prompt_hash=fingerprint(asker.prompts.exam),
-            coding_prompt_hash=asker.prompts.coding_hash,
-            samples=self.settings.plan.samples,
-            failed=failed,
-        )
+        launch = self.launch
         return open_run(
             self.journal,
-            wanted,
-            Mode.FRESH if launch.only_failed else launch.mode,
+            wanted_run(asker, self.benchmark, launch, self.settings, self.journal),
+            launch.mode,
             run_id=launch.continue_run,
             retry_of=launch.retry_of,
         )
@@ -211,6 +200,28 @@ class _Predict:
         if version == self.benchmark.version.benchmark_version:
             return self.benchmark.items
         return past_items(self.journal, version)
+
+
+def wanted_run(
+    asker: Asker, benchmark: Benchmark, launch: Launch, settings: Settings, journal: Journal
+) -> Run:
+    """The run that a launch would open for a model if there were none to go on with."""
+    failed = None
+    if launch.only_failed:
+        own = (launch.run_id, launch.retry_of)
+        failed = failed_in_latest(journal, asker.model, settings.experiment, but=own)
+    return new_run(
+        launch.run_id,
+        asker.model,
+        benchmark,
+        settings.plan,
+        experiment_name=settings.experiment,
+        experiment=asker.experiment,
+        system_prompt_hash=fingerprint(asker.prompts.exam),
+        coding_prompt_hash=asker.prompts.coding_hash,
+        samples=settings.plan.samples,
+        failed=failed,
+    )
 
 
 def _announce(opened: OpenRun, model: Model, tally: Tally) -> None:
