@@ -69,9 +69,18 @@ def life_of(journal: Path, run_id: str) -> Life:
 
 def dead_ones(journal: Path) -> list[str]:
     """The ids of all runs that died and have not been buried."""
+    return _those_that_are(Life.DEAD, journal)
+
+
+def launches_at_work(journal: Path) -> list[str]:
+    """The ids of all runs whose process is alive."""
+    return _those_that_are(Life.ALIVE, journal)
+
+
+def _those_that_are(life: Life, journal: Path) -> list[str]:
     found = sorted((journal / "locks").glob("run-*.lock"))
     ids = [path.name.removeprefix("run-").removesuffix(".lock") for path in found]
-    return [run_id for run_id in ids if life_of(journal, run_id) is Life.DEAD]
+    return [run_id for run_id in ids if life_of(journal, run_id) is life]
 
 
 def bury(journal: Path, run_id: str) -> None:

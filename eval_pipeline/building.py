@@ -54,6 +54,8 @@ _BLANKS: dict[tuple[str, ...], bytes] = {}
 class WarehouseError(MendableError):
     """The file can not be read or replaced; the message says what to do."""
 
+    wrong_use = False
+
 
 @dataclass(frozen=True)
 class Order:

@@ -51,11 +51,6 @@ class Selected(NamedTuple):
     models: tuple[Model, ...]
     warnings: tuple[str, ...]
 
-    def with_models(self, more: Iterable[Model]) -> "Selected":
-        """With these too, in order and each model once."""
-        models = {model.id: model for model in (*self.models, *more)}
-        return self._replace(models=tuple(sorted(models.values(), key=_id)))
-
 
 async def fetch(
     settings: Settings, client_for: ClientFor, *, redact: Redact, limits: Limits | None = None

@@ -1,5 +1,6 @@
 """What people choose from in the menu: selected models, items, runs that lack something."""
 
+from collections.abc import Collection
 from datetime import datetime
 from typing import NamedTuple
 
@@ -54,9 +55,15 @@ def offered_items(settings: Settings, journal: Journal) -> list[Brief]:
     return list(briefs(current(journal, settings).items))
 
 
-def unfinished(db: duckdb.DuckDBPyConnection) -> list[Unfinished]:
-    """Launches that lack something, the newest first."""
-    return [Unfinished(*row) for row in query(db, "summaries/unfinished").fetchall()]
+def unfinished(
+    db: duckdb.DuckDBPyConnection, judges: Collection[str] = (), at_work: Collection[str] = ()
+) -> list[Unfinished]:
+    """Launches that lack something that `judges` can mend, the newest first.
+
+    What the launches `at_work` are busy with is left to them.
+    """
+    given = {"judges": list(judges), "at_work": list(at_work)}
+    return [Unfinished(*row) for row in query(db, "summaries/unfinished", given).fetchall()]
 
 
 def _known(settings: Settings, journal: Journal) -> tuple[Model, ...]:

@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 import duckdb
 
+from eval_pipeline.alive import Life, life_of
 from eval_pipeline.finding import LATEST, FoundRun, find_runs
-from eval_pipeline.journal import JUDGED, PREDICTIONS, REJUDGED, RUNS, Journal
+from eval_pipeline.journal import ATTEMPTS, JUDGED, PREDICTIONS, REJUDGED, RUNS, Journal
 from eval_pipeline.queries import query
 from eval_pipeline.runs import RunError
 from eval_pipeline.warehouse import Warehouse
@@ -26,6 +27,8 @@ class RunKey(NamedTuple):
     run_id: str
 
 
+IsAlive = Callable[[str, str], bool]
+"""Whether somebody is at work on the run of that model and that id."""
 Tell = Callable[[Sequence[RunKey]], None]
 """Leaves a trace of what was deleted."""
 
@@ -91,19 +94,34 @@ def delete_runs(
     warehouse: Warehouse,
     runs: Sequence[DoomedRun],
     *,
-    is_alive: Callable[[str], bool],
+    is_alive: IsAlive,
     tell: Tell,
 ) -> None:
     """Deletes the runs, unless somebody is at work on them."""
     journal = warehouse.journal
     with _one_at_a_time(journal), _claimed(journal, runs):
         for run in runs:
-            if is_alive(run.run_id):
+            if is_alive(*run.key):
                 raise RunError(
                     f"Nothing was changed: run {run.run_id[:8]} is at work. "
                     "Interrupt it (Ctrl-C, or in Dagster's UI) or wait for its end."
                 )
         _remove(warehouse, [run.key for run in runs], tell)
+
+
+def is_at_work(journal: Journal, model: str, run_id: str) -> bool:
+    """Whether a living launch has opened the run, or asks that model and may be continuing it."""
+    return any(
+        launch == run_id or journal.exists(ATTEMPTS, model, launch)
+        for launch in _living_launches(journal)
+    )
+
+
+def _living_launches(journal: Journal) -> Iterator[str]:
+    for path in sorted((journal.root / "locks").glob("run-*.lock")):
+        launch = path.name.removeprefix("run-").removesuffix(".lock")
+        if life_of(journal.root, launch) is Life.ALIVE:
+            yield launch
 
 
 def finish_deletions(warehouse: Warehouse, tell: Tell) -> list[RunKey]:

@@ -1,7 +1,7 @@
 """Refreshing the catalog: what the gateways list now is journalled, and partitions follow it."""
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
@@ -97,38 +97,33 @@ class Refreshed(Look):
     def warnings(self) -> tuple[str, ...]:
         return (*super().warnings, *self.tried.warnings)
 
-    def changes(self, partitions: Iterable[str]) -> Changes:
-        """Partitions in step with the selection; those of a gateway that failed to answer stay."""
+    def changes(self, partitions: Iterable[str], busy: Collection[str] = ()) -> Changes:
+        """Partitions in step with the selection; those of a gateway that failed to answer stay.
+
+        So do those that somebody is at work on.
+        """
         there, wanted = set(partitions), {model.id for model in self.selected.models}
         known, failed = self.past.latest, self.catalog.failed
         removed = {
             model
-            for model in there - wanted
+            for model in there - wanted - set(busy)
             if model not in known or known[model].model.gateway not in failed
         }
         return Changes(tuple(sorted(wanted - there)), tuple(sorted(removed)))
 
 
-async def look(settings: Settings, journal: Journal, also: Sequence[str] = ()) -> Look:
-    """Asks every gateway for its models; nothing is journalled, and no model is asked.
-
-    What the patterns `also` name is selected besides what the settings select.
-    """
+async def look(settings: Settings, journal: Journal) -> Look:
+    """Asks every gateway for its models; nothing is journalled, and no model is asked."""
     past = Past.of(journal.read(SIGHTINGS))
     async with Gateways(settings) as gateways:
         catalog = await fetch(settings, gateways.lent_client, redact=settings.redact)
-    text_only = settings.plan.text_only
-    selected = select(catalog.models, settings.selection, text_only=text_only)
-    if also:
-        wanted = settings.selection.model_copy(update={"models": tuple(also)})
-        more = select(catalog.models, wanted, text_only=text_only).models
-        selected = selected.with_models(more)
+    selected = select(catalog.models, settings.selection, text_only=settings.plan.text_only)
     return Look(catalog, selected, past)
 
 
-async def refresh(settings: Settings, journal: Journal, also: Sequence[str] = ()) -> Refreshed:
+async def refresh(settings: Settings, journal: Journal) -> Refreshed:
     """Looks, tries the models that are newly selected, and journals what was seen."""
-    seen = await look(settings, journal, also)
+    seen = await look(settings, journal)
     _warn(seen.warnings)
     if not seen.selected.models:
         raise RunError(f"{NOTHING_SELECTED} {' '.join(seen.selected.warnings)}".strip())
@@ -176,18 +171,23 @@ def _keep(refreshed: Refreshed, journal: Journal) -> None:
     )
 
 
-def pick(known: Mapping[str, Model], chosen: Selection, *, among: Sequence[str]) -> list[str]:
-    """Those of `among` that are chosen; a pattern that means nothing is refused."""
-    picked = select(tuple(known.values()), chosen, text_only=False)
+def pick(models: Sequence[Model], chosen: Selection, selection: Selection) -> list[Model]:
+    """Those that a launch chooses, less what the settings exclude; patterns must mean something."""
+    picked = select(models, chosen, text_only=False)
     if picked.warnings:
         raise RunError(" ".join(picked.warnings))
-    models = {model.id for model in picked.models}
-    if chosen.models and (missing := tuple(sorted(models - set(among)))):
-        names = ", ".join(shortened(missing))
-        log.warning("Not asked, since they are excluded or nobody answers for them: %s.", names)
-    if not models & set(among):
+    everybody = selection.model_copy(update={"models": ()})
+    allowed = {model.id for model in select(models, everybody, text_only=False).models}
+    found = [model for model in picked.models if model.id in allowed]
+    if not found:
         raise RunError("No model is left to be asked; `evals models` lists what there is.")
-    return [model for model in among if model in models]
+    return found
+
+
+def listed_models(journal: Journal) -> list[Model]:
+    """Every model that its gateway listed when it was asked last."""
+    listed = Past.of(journal.read(SIGHTINGS)).listed
+    return [sighting.model for sighting in listed.values()]
 
 
 def known_models(journal: Journal) -> Mapping[str, Model]:

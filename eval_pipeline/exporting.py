@@ -5,11 +5,12 @@ number. Nothing but names and numbers of rows passes through Python, however muc
 """
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
-from secrets import token_hex
+from stat import S_IMODE
 from typing import NamedTuple
 
 import duckdb
@@ -20,6 +21,7 @@ from eval_pipeline.journal.disk import remove, swap_in, sync
 from eval_pipeline.journal.lines import quoted
 from eval_pipeline.processes import is_running
 from eval_pipeline.queries import SQL, query, query_text
+from eval_pipeline.querying import working
 from eval_pipeline.reporting import schema_page
 
 _ISO = "timestampformat '%Y-%m-%dT%H:%M:%S.%f'"
@@ -32,9 +34,12 @@ FORMATS: Mapping[str, str] = {
 """What can be written, with what DuckDB is told for it."""
 SUFFIXES = {**{f".{name}": name for name in FORMATS}, ".ndjson": "jsonl"}
 _NESTED = {"list", "array", "struct", "map", "union"}
+SCHEMA = "schema.md"
 _OWN_AFFAIRS = {"published"}
 """About the file itself, not about results."""
 _UNFINISHED = ".exporting-"
+_NO_FILES = (Path("/dev"), Path("/proc"))
+MOST_LINKS, AT_ONCE = 40, 64 * 1024
 
 
 class ExportError(MendableError):
@@ -49,23 +54,82 @@ class Exported(NamedTuple):
 
 
 def write_rows(db: duckdb.DuckDBPyConnection, sql: str, path: Path, form: str) -> None:
-    """Writes the rows of a query to a file that is not there yet."""
-    db.execute(f"copy ({_fitting(db, sql, form)}) to {quoted(path)} ({FORMATS[form]})")
+    """Writes the rows of a query straight to a file, or to what is open under that name."""
+    options = f"{FORMATS[form]}, use_tmp_file false"
+    db.execute(f"copy ({_fitting(db, sql, form)}) to {quoted(path)} ({options})")
+
+
+def opened(descriptor: int) -> Path:
+    """The name by which DuckDB can write to a file, or a pipe, that is open already."""
+    return Path(f"/dev/fd/{descriptor}")
+
+
+def stream_rows(
+    db: duckdb.DuckDBPyConnection, sql: str, form: str, send: Callable[[bytes], None]
+) -> None:
+    """Hands the rows on while they come, as long as somebody takes them."""
+    outlet, inlet = os.pipe()
+
+    def write() -> None:
+        try:
+            write_rows(db, sql, opened(inlet), form)
+        finally:
+            os.close(inlet)
+
+    with working(db, write) as result:
+        try:
+            while data := os.read(outlet, AT_ONCE):
+                send(data)
+        finally:
+            os.close(outlet)  # whoever still writes is told so
+        result()
 
 
 def write_result(db: duckdb.DuckDBPyConnection, sql: str, path: Path, form: str) -> None:
     """The same for a file of the user's: it is replaced as a whole, or stays as it was."""
-    target = path.resolve()
-    if target.exists() and not target.is_file():
-        raise ExportError(f"{path} is no file: name one that is, or a new one.")
-    if not target.parent.is_dir():
-        raise ExportError(f"There is no folder {path.parent}: make it first.")
-    unfinished = target.with_name(f".{target.name}.{token_hex(6)}")
+    target = _target(path)
+    _remove_unfinished(target)
+    unfinished = target.with_name(f".{target.name}.{os.getpid()}.unfinished")
+    mode = 0o600 if target.exists() else 0o666  # what others may read is known at the end
+    os.close(os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
     try:
         write_rows(db, sql, unfinished, form)
-        unfinished.replace(target)
+        _replace(target, unfinished)
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+def _target(path: Path) -> Path:
+    """The file that is meant; never what only leads to something open, such as /dev/fd/1."""
+    target = path
+    for _ in range(MOST_LINKS):
+        target = target.parent.resolve() / target.name
+        if any(target.is_relative_to(place) for place in _NO_FILES):
+            break
+        if not target.is_symlink():
+            if target.exists() and not target.is_file():
+                break
+            if not target.parent.is_dir():
+                raise ExportError(f"There is no folder {path.parent}: make it first.")
+            return target
+        target = target.parent / target.readlink()
+    raise ExportError(f"{path} is no file: name one that is, or a new one.")
+
+
+def _replace(target: Path, new: Path) -> None:
+    """Whoever could not read the old file can not read the new one."""
+    if target.is_file():
+        new.chmod(S_IMODE(target.stat().st_mode))
+    new.replace(target)
+
+
+def _remove_unfinished(target: Path) -> None:
+    """What processes that were killed have left beside the file."""
+    ours = re.compile(rf"\.{re.escape(target.name)}\.(\d+)\.unfinished")
+    for path in target.parent.iterdir():
+        left = ours.fullmatch(path.name)
+        if left and (int(left[1]) == os.getpid() or not is_running(int(left[1]))):
+            remove(path)
 
 
 def export_tables(
@@ -81,10 +145,11 @@ def export_tables(
     if runs:
         sources = dict(_narrowed(db, runs))
     exported = [Exported(f"{name}.{form}", _count(db, sql)) for name, sql in sources.items()]
-    with _put_in(folder, force=force) as workshop:
+    names = [*(file for file, _ in exported), SCHEMA]
+    with _put_in(folder, names, force=force) as workshop:
         for (file, _), sql in zip(exported, sources.values(), strict=True):
             write_rows(db, sql, workshop / file, form)
-        swap_in(workshop / "schema.md", schema_page().encode())
+        swap_in(workshop / SCHEMA, schema_page().encode())
     return exported
 
 
@@ -145,7 +210,7 @@ def _narrowed(db: duckdb.DuckDBPyConnection, runs: Sequence[FoundRun]) -> Iterab
 
 
 @contextmanager
-def _put_in(folder: Path, *, force: bool) -> Iterator[Path]:
+def _put_in(folder: Path, names: Sequence[str], *, force: bool) -> Iterator[Path]:
     """A folder to write to, whose files move into the wanted one when all of them are whole."""
     folder.mkdir(parents=True, exist_ok=True)
     _remove_leftovers(folder)
@@ -153,13 +218,16 @@ def _put_in(folder: Path, *, force: bool) -> Iterator[Path]:
         raise ExportError(
             f"{folder} is not empty: name a new folder, or replace files in it with --force."
         )
+    for target in (folder / name for name in names):
+        if target.is_dir() and not target.is_symlink():
+            raise ExportError(f"{target} is a folder: move it away, or name another DIR.")
     workshop = folder / f"{_UNFINISHED}{os.getpid()}"
-    workshop.mkdir()
+    workshop.mkdir(mode=0o700)
     try:
         yield workshop
         for path in sorted(workshop.iterdir()):
             sync(path)
-            path.replace(folder / path.name)
+            _replace(folder / path.name, path)
         sync(folder)
     finally:
         remove(workshop)

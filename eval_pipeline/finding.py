@@ -1,5 +1,6 @@
 """Which run is meant: people name one by the first characters of its id, or as the latest."""
 
+from collections.abc import Collection
 from datetime import datetime
 from typing import NamedTuple
 
@@ -35,9 +36,16 @@ def find_runs(db: duckdb.DuckDBPyConnection, name: str) -> list[FoundRun]:
     return [run for run in known if run.run_id == ids[0]]
 
 
-def runs_to_fix(db: duckdb.DuckDBPyConnection) -> list[FoundRun]:
-    """The latest runs of all models, as far as they lack replies or verdicts."""
-    return [FoundRun(*row) for row in query(db, "summaries/to_fix").fetchall()]
+def runs_to_fix(
+    db: duckdb.DuckDBPyConnection, judges: Collection[str] = (), at_work: Collection[str] = ()
+) -> list[FoundRun]:
+    """The latest run of each model, experiment and scope, if it lacks replies or verdicts.
+
+    Verdicts are those of `judges`, under the names that the settings give them. What the launches
+    `at_work` are busy with is left to them.
+    """
+    given = {"judges": list(judges), "at_work": list(at_work)}
+    return [FoundRun(*row) for row in query(db, "summaries/to_fix", given).fetchall()]
 
 
 def _runs(db: duckdb.DuckDBPyConnection, begins: str, model: str | None) -> list[FoundRun]:

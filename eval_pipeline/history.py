@@ -1,7 +1,7 @@
 """Earlier work as the journal tells it, read for no more than decides what is left to do."""
 
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple, Self
@@ -203,25 +203,48 @@ def is_judged(journal: Journal, run: Run) -> bool:
     return any(all(by_one) for by_one in scored.values())
 
 
+class _DatedJudgement(JudgementBrief):
+    """Of a judgement, also when it was given."""
+
+    finished_at: AwareDatetime
+
+
+_DATED_JUDGEMENTS = Stream(JUDGED.name, _DatedJudgement)
+
+
 def failed_items(journal: Journal, run: Run) -> set[ItemKey]:
-    """The items of which any reply is missing, has no result or no verdict, or was found wrong."""
-    scores: dict[str, list[float]] = {}
-    for judgement in journal.read(JUDGEMENT_BRIEFS, run.model, run.run_id):
-        if judgement.score is not None:
-            scores.setdefault(judgement.prediction_id, []).append(judgement.score)
-    right: dict[ReplyKey, tuple[datetime, bool]] = {}
-    for one in journal.read(PREDICTION_BRIEFS, run.model, run.run_id):
-        told = scores.get(one.prediction_id, [])
-        word = (one.finished_at, bool(told) and min(told) >= 1)
-        key = ReplyKey(one.key, one.sample)
-        right[key] = max(right.get(key, word), word)
+    """The items of which any reply is missing, has no result or no verdict, or was found wrong.
+
+    Who says so is one version of a judge: the one that gave the last score in the run, for what
+    others say, or said before, is not mixed into it. As in `judged`, its latest score on a reply
+    counts, and a later failure to judge does not undo it.
+    """
+    replies = _last_replies(journal, run)
+    scores: dict[tuple[str, str], dict[str, tuple[datetime, float]]] = {}
+    for one in journal.read(_DATED_JUDGEMENTS, run.model, run.run_id):
+        if one.score is not None and one.prediction_id in replies:
+            told = scores.setdefault((one.judge, one.judge_version), {})
+            word = (one.finished_at, one.score)
+            told[one.prediction_id] = max(told.get(one.prediction_id, word), word)
+    last = max(scores.values(), key=_last_at_work, default={})
+    right = {replies[prediction_id] for prediction_id, (_, score) in last.items() if score >= 1}
     samples = range(run.samples)
-    nothing = (None, False)
-    return {
-        key
-        for key in run.plan
-        if not all(right.get(ReplyKey(key, sample), nothing)[1] for sample in samples)
-    }
+    return {key for key in run.plan if not all(ReplyKey(key, one) in right for one in samples)}
+
+
+def _last_at_work(scores: Mapping[str, tuple[datetime, float]]) -> tuple[datetime, int]:
+    """By when the last score was given; at the same moment, by how many there are."""
+    return max(at for at, _ in scores.values()), len(scores)
+
+
+def _last_replies(journal: Journal, run: Run) -> dict[str, ReplyKey]:
+    """The ids of the predictions that are the last word on a reply, with what names it."""
+    last: dict[ReplyKey, tuple[datetime, str]] = {}
+    for one in journal.read(PREDICTION_BRIEFS, run.model, run.run_id):
+        key = ReplyKey(one.key, one.sample)
+        if key not in last or last[key][0] <= one.finished_at:
+            last[key] = (one.finished_at, one.prediction_id)
+    return {prediction_id: key for key, (_, prediction_id) in last.items()}
 
 
 def _has_plan(past: PastRun, wanted: Run, text: bytes, journal: Journal) -> bool:

@@ -7,8 +7,9 @@ from typing import Any
 import duckdb
 
 from eval_pipeline.closest import unknown
-from eval_pipeline.finding import FoundRun
+from eval_pipeline.finding import FoundRun, runs_to_fix
 from eval_pipeline.journal import SIGHTINGS, Journal
+from eval_pipeline.options import Judge
 from eval_pipeline.queries import query, rows
 from eval_pipeline.runs import RunError
 
@@ -25,6 +26,14 @@ class State(StrEnum):
     UNFINISHED = "unfinished"
     FAILED = "failed items"
     TO_JUDGE = "to judge"
+
+
+def named_judges(judge: Judge) -> tuple[str, ...]:
+    """Who judges answers by the settings, under the names that their verdicts have."""
+    # As Grader names them, which to load takes the clients of all gateways.
+    if judge.rules == "only":
+        return ("rules",)
+    return tuple(f"rules+{one}" if judge.rules == "first" else one for one in judge.models)
 
 
 def model_rows(db: duckdb.DuckDBPyConnection, journal: Journal) -> list[Row]:
@@ -48,44 +57,70 @@ def run_rows(
     db: duckdb.DuckDBPyConnection,
     at_work: Collection[str],
     *,
+    judges: Collection[str] = (),
     model: str | None = None,
     latest: bool = False,
 ) -> list[Row]:
     """Every run, the newest first, or the latest of each model and experiment.
 
-    `at_work` are the ids of launches whose process is alive, `model` is a part of a model's id.
+    `at_work` are the ids of launches whose process is alive, `judges` are those that the settings
+    name (see `named_judges`), `model` is a part of a model's id.
     """
-    found = _run_rows(db, at_work, run_id=None, model=model, latest=latest)
+    found = _run_rows(db, at_work, judges, model=model, latest=latest)
     if model is not None and not found:
-        known = {row["model"] for row in _run_rows(db, (), run_id=None, model=None, latest=True)}
+        known = {row["model"] for row in _run_rows(db, (), (), latest=True)}
         raise RunError(unknown("run of a model", model, sorted(known)))
     return found
 
 
 def rows_of(
-    db: duckdb.DuckDBPyConnection, at_work: Collection[str], runs: Sequence[FoundRun]
+    db: duckdb.DuckDBPyConnection,
+    at_work: Collection[str],
+    runs: Sequence[FoundRun],
+    judges: Collection[str] = (),
 ) -> list[Row]:
     """These runs, which all have one id, with their categories and the steps of their code."""
     (run_id,) = {run.run_id for run in runs}
     meant = {run.model for run in runs}
-    found = _run_rows(db, at_work, run_id=run_id, model=None, latest=False)
+    found = _run_rows(db, at_work, judges, run_id=run_id)
     return [{**row, **_details(db, row)} for row in found if row["model"] in meant]
 
 
-def failed_replies(db: duckdb.DuckDBPyConnection, run: Mapping[str, Any]) -> list[Row]:
-    """What of a run has no answer, no verdict, or was found wrong."""
-    return rows(query(db, "summaries/failed_replies", {name: run[name] for name in JUDGED_BY}))
+def other_rows_to_fix(
+    db: duckdb.DuckDBPyConnection,
+    at_work: Collection[str],
+    shown: Sequence[Row],
+    judges: Collection[str] = (),
+) -> list[Row]:
+    """The runs besides these that `evals fix` would go on with: older ones of another scope."""
+    to_fix = {(run.run_id, run.model) for run in runs_to_fix(db, judges, at_work)}
+    others = to_fix - {_name(row) for row in shown}
+    found = _run_rows(db, at_work, judges) if others else []
+    return [row for row in found if _name(row) in others]
+
+
+def failed_replies(
+    db: duckdb.DuckDBPyConnection, runs: Sequence[Mapping[str, Any]], most: int | None = None
+) -> list[Row]:
+    """What of these runs has no answer, no verdict, or was found wrong.
+
+    Of each run and way to go wrong the first `most`; `alike` tells how many there are.
+    """
+    run_ids, models = [run["run_id"] for run in runs], [run["model"] for run in runs]
+    given = {"run_ids": run_ids, "models": models, "most": most}
+    return rows(query(db, "summaries/failed_replies", given))
 
 
 def state_of(run: Mapping[str, Any]) -> State:
     """The first of what is left to do in it."""
-    if run["complete"]:
-        return State.COMPLETE
-    if run["at_work"]:
-        return State.RUNNING
-    if run["answered"] + run["failed"] < run["planned"]:
-        return State.UNFINISHED
-    return State.FAILED if run["failed"] else State.TO_JUDGE
+    unasked = run["planned"] - run["answered"] - run["failed"]
+    left = {
+        State.UNFINISHED: unasked,
+        State.FAILED: run["failed"],
+        State.TO_JUDGE: run["to_judge"] or run["undecided"],
+    }
+    first = next((state for state, number in left.items() if number), State.COMPLETE)
+    return State.RUNNING if run["at_work"] and first is not State.COMPLETE else first
 
 
 def next_step(run: Mapping[str, Any]) -> str | None:
@@ -96,7 +131,7 @@ def next_step(run: Mapping[str, Any]) -> str | None:
             return f"evals run --resume {name}"
         case State.FAILED:
             return f"evals fix {name}"
-        case State.TO_JUDGE if run["answered"] > run["judged"] + run["undecided"]:
+        case State.TO_JUDGE if run["to_judge"]:
             return f"evals fix {name} --judge"
     return None
 
@@ -104,14 +139,20 @@ def next_step(run: Mapping[str, Any]) -> str | None:
 def _run_rows(
     db: duckdb.DuckDBPyConnection,
     at_work: Collection[str],
+    judges: Collection[str],
     *,
-    run_id: str | None,
-    model: str | None,
-    latest: bool,
+    run_id: str | None = None,
+    model: str | None = None,
+    latest: bool = False,
 ) -> list[Row]:
-    given = {"run_id": run_id, "model": model, "latest": latest, "at_work": list(at_work)}
+    lists = {"at_work": list(at_work), "judges": list(judges)}
+    given = {"run_id": run_id, "model": model, "latest": latest, **lists}
     found = rows(query(db, "summaries/run_states", given))
     return [{**row, "state": state_of(row), "next_step": next_step(row)} for row in found]
+
+
+def _name(run: Row) -> tuple[str, str]:
+    return run["run_id"], run["model"]
 
 
 def _details(db: duckdb.DuckDBPyConnection, run: Row) -> Row:

@@ -1,8 +1,14 @@
 """SQL that people write: one statement that only reads, and what is wrong with it in words."""
 
-from collections.abc import Iterator, Sequence
+import json
+import os
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from threading import Thread
+from typing import Any, NamedTuple, TypeVar
 
 import duckdb
 
@@ -11,6 +17,20 @@ from eval_pipeline.errors import MendableError
 MOST_LINES, MOST_CHARACTERS = 8, 1000
 MOST_ROWS = 200
 """More of them nobody reads from a terminal."""
+INTERRUPTED = 130
+PATIENCE_S, MOMENT_S = 1.5, 0.05
+"""How long a query may take to notice that it is to end, and how often it is told meanwhile."""
+_SETTINGS = (
+    # What is in the program's memory is nobody's table.
+    "python_enable_replacements",
+    # A query must not fetch and load code, as DuckDB does for whoever names a web address.
+    "autoinstall_known_extensions",
+    "autoload_known_extensions",
+)
+_WRITERS = re.compile("enable_logging|enable_profiling|json_execute_serialized_sql", re.IGNORECASE)
+"""Functions that write files although they stand in a SELECT, or hide such a one."""
+_HIDING = re.compile(r"\bquery\b|\bu&", re.IGNORECASE)
+T = TypeVar("T")
 
 
 class QueryError(MendableError):
@@ -28,27 +48,92 @@ class FirstRows(NamedTuple):
 
 def only_reading(db: duckdb.DuckDBPyConnection, sql: str) -> str:
     """The statement, ready to be part of another one; refused if it would do more than read."""
-    # What is in the program's memory is nobody's table.
-    db.execute("set python_enable_replacements = false")
+    for setting in _SETTINGS:
+        db.execute(f"set {setting} = false")
     sql = sql.strip().rstrip("; \n")
     with in_words():
         statements = db.extract_statements(sql)
         if not statements:
             raise QueryError('There is no SQL in it. As an example: evals query "from leaderboard"')
-        # A pivot is taken apart into several statements, which have no text of their own.
-        texts = [one.query.strip() for one in statements if one.query.strip()] or [sql]
-        if len(texts) > 1:
+        has_text = any(one.query.strip() for one in statements)
+        if has_text and len(statements) > 1:
             raise QueryError("That is more than one statement: run them one by one.")
-        if statements[-1].type != duckdb.StatementType.SELECT:
-            kind = statements[-1].type.name.replace("_", " ")
-            raise QueryError(
-                f"Results are only read here, and this is a statement of type {kind}: begin with "
-                "SELECT, FROM, WITH, DESCRIBE, SHOW or SUMMARIZE. To write, attach the file to a "
-                "database of your own."
-            )
-        text = texts[0].rstrip(";")
+        _refuse_kinds([one.type for one in statements])
+        text = statements[0].query.strip().rstrip(";") if has_text else sql
+        _refuse_writers(db, text, taken_apart=not has_text)
         db.sql(text)
     return text
+
+
+def _refuse_kinds(kinds: Sequence[duckdb.StatementType]) -> None:
+    """A pivot is taken apart into statements without a text: its values as types, and a SELECT."""
+    kind = duckdb.StatementType
+    *before, last = kinds
+    if last == kind.SELECT and all(one == kind.CREATE for one in before):
+        return
+    # Around a pivot that is part of something else there is a transaction.
+    framing = (kind.SELECT, kind.CREATE, kind.TRANSACTION)
+    others = [one for one in kinds if one not in framing] or [kind.CREATE]
+    found = others[0] if before else last
+    raise QueryError(
+        f"Results are only read here, and this is a statement of type "
+        f"{found.name.replace('_', ' ')}: begin with SELECT, FROM, WITH, DESCRIBE, SHOW or "
+        "SUMMARIZE. To write, attach the file to a database of your own."
+    )
+
+
+def _refuse_writers(db: duckdb.DuckDBPyConnection, text: str, *, taken_apart: bool) -> None:
+    """The plan names every function, however it is spelled; what is taken apart has none yet."""
+    if taken_apart:
+        found = _WRITERS.search(text) or _HIDING.search(text)
+    else:
+        plan = db.execute(f"explain (format json) from (\n{text}\n)").fetchall()
+        found = _WRITERS.search(" ".join(_functions(json.loads(plan[-1][1]))))
+    if found:
+        raise QueryError(f"Results are only read here, and {found[0].lower()} could write.")
+
+
+def _functions(plan: list[dict[str, Any]]) -> Iterator[str]:
+    """What the plan runs, without the values that stand in it."""
+    for one in plan:
+        yield str(one["name"])
+        yield from _functions(one["children"])
+
+
+@contextmanager
+def working(db: duckdb.DuckDBPyConnection, work: Callable[[], T]) -> Iterator[Callable[[], T]]:
+    """Works in another thread, for DuckDB hears Ctrl-C not always; with the block, that ends."""
+    future: Future[T] = Future()
+    thread = Thread(target=_fulfil, args=(future, work), daemon=True)
+    thread.start()
+    try:
+        yield future.result
+    finally:
+        _stop(db, thread)
+
+
+def interruptibly(db: duckdb.DuckDBPyConnection, work: Callable[[], T]) -> T:
+    """What comes of the work, unless somebody interrupts it."""
+    with working(db, work) as result:
+        return result()
+
+
+def _fulfil(future: Future[T], work: Callable[[], T]) -> None:
+    try:
+        future.set_result(work())
+    except BaseException as error:  # noqa: BLE001  (whoever waits for the result raises it)
+        future.set_exception(error)
+
+
+def _stop(db: duckdb.DuckDBPyConnection, thread: Thread) -> None:
+    until = time.monotonic() + PATIENCE_S
+    thread.join(MOMENT_S)
+    while thread.is_alive():
+        if time.monotonic() > until:
+            # Deep in one function it hears nothing, and to close the connection would wait for it.
+            os._exit(INTERRUPTED)
+        db.interrupt()
+        thread.join(MOMENT_S)
 
 
 def first_rows(db: duckdb.DuckDBPyConnection, sql: str) -> FirstRows:

@@ -102,25 +102,27 @@ def code_table(row: Run) -> Table:
     return steps_table(pd.DataFrame(row["steps"]))
 
 
-def failed_tables(replies: Sequence[Run]) -> Iterator[Table]:
+def failed_tables(replies: Sequence[Run]) -> Iterator[Table | Text]:
     """What went wrong in a run, those without an answer apart from those that are wrong."""
     for went, title in GROUPS.items():
         if found := [one for one in replies if one["went"] == went]:
-            table = a_table(f"{title} ({len(found)})", "item", "what")
+            table = a_table(f"{title} ({found[0]['alike']})", "item", "what")
             for one in found:
                 sample = f", sample {one['sample']}" if one["samples"] > 1 else ""
                 name = f"{one['suite']}/{one['item_id']} ({one['category']}{sample})"
                 table.add_row(cell(name), cell(one_line(what_failed(one), 160)))
             yield table
+            if more := found[0]["alike"] - len(found):
+                named = shlex.quote(_named_run(found[0]))
+                yield cell(f"… and {more} more: evals status {named} --failed --all")
 
 
 def failed_line(row: Run, replies: Sequence[Run]) -> str:
     """How many replies of a run went how, and how many are still to come."""
-    counts = Counter(one["went"] for one in replies)
-    tried = row["judged"] + row["undecided"] + counts["no verdict"]
+    counts = Counter({one["went"]: one["alike"] for one in replies})
     to_come = {
         "not asked yet": row["planned"] - row["answered"] - row["failed"],
-        "not judged yet": max(0, row["answered"] - tried),
+        "not judged yet": max(0, row["answered"] - row["judged"] - counts["no verdict"]),
     }
     told = [f"{counts[went]} {went}" for went in GROUPS]
     told += [f"{number} {words}" for words, number in to_come.items() if number]
@@ -131,8 +133,8 @@ def failed_line(row: Run, replies: Sequence[Run]) -> str:
 
 def show_line(reply: Run) -> str:
     """The command that shows it in full."""
-    run, item = f"{reply['model']}@{reply['run_id'][:8]}", f"{reply['suite']}/{reply['item_id']}"
-    return f"One in full: evals show {run} {shlex.quote(item)}"
+    item = f"{reply['suite']}/{reply['item_id']}"
+    return f"One in full: evals show {_named_run(reply)} {shlex.quote(item)}"
 
 
 def what_failed(reply: Run) -> str:
@@ -151,21 +153,36 @@ def what_failed(reply: Run) -> str:
 
 def steps_left(rows: Iterable[Run]) -> list[str]:
     """What to do next, a line for each command."""
-    left: dict[tuple[State, str], list[str]] = {}
-    undecided = []
-    for row in rows:
-        state = state_of(row)
-        if row["next_step"]:
-            left.setdefault((state, row["next_step"]), []).append(row["model"])
-        elif state is State.TO_JUDGE:
-            undecided.append(row["model"])
-    lines = [f"{TO_DO[state]} ({_named(of)}): {step}" for (state, step), of in left.items()]
+    rows = list(rows)
+    lines = [f"{TO_DO[state]} ({of}): {step}" for state, step, of in _steps(rows)]
+    undecided = [
+        row["model"] for row in rows if state_of(row) is State.TO_JUDGE and row["next_step"] is None
+    ]
     if undecided:
         lines.append(
             f"The rules alone can not tell all of {_named(undecided)}: set judge.rules to "
             '"first" and name a judge, then: evals fix --judge'
         )
-    return lines or ["Nothing is left to do."]
+    return lines or [f"Nothing is left to do in {'this run' if len(rows) == 1 else 'these runs'}."]
+
+
+def other_steps_left(rows: Iterable[Run]) -> list[str]:
+    """The same for runs that are not shown, but that `evals fix` would go on with too."""
+    return [f"Also unfinished ({of}): {step}" for _, step, of in _steps(rows)]
+
+
+def _steps(rows: Iterable[Run]) -> Iterator[tuple[State, str, str]]:
+    """Each command once, with the state it mends and the models it is for."""
+    left: dict[tuple[State, str], list[str]] = {}
+    for row in rows:
+        if row["next_step"]:
+            left.setdefault((state_of(row), row["next_step"]), []).append(row["model"])
+    for (state, step), models in left.items():
+        yield state, step, _named(models)
+
+
+def _named_run(reply: Run) -> str:
+    return f"{reply['model']}@{reply['run_id'][:8]}"
 
 
 def _named(models: Sequence[str], most: int = 3) -> str:

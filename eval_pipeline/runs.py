@@ -63,6 +63,8 @@ class Failed(NamedTuple):
 
     run_id: str
     items: Collection[ItemKey]
+    # Whether they are being asked anew already, in a run that was interrupted.
+    begun: bool = False
 
 
 def choose(
@@ -112,6 +114,8 @@ def _scope(plan: tuple[ItemKey, ...], items: Mapping[ItemKey, Item]) -> Scope:
 
 _ALWAYS_NAMED = {"temperature", "max_tokens", "stream", "extra"}
 """What of an experiment every run's parameters say."""
+CODING_PROMPT = "coding_prompt_hash"
+"""The parameter that only runs with coding tasks have."""
 
 
 def new_run(
@@ -155,7 +159,7 @@ def new_run(
             # Named only where they are special, so that earlier runs are still the same.
             **({} if model.dialect == "chat_completions" else {"dialect": model.dialect}),
             **({"web_search": True} if experiment.web_search else {}),
-            **({"coding_prompt_hash": coding_prompt_hash} if has_code else {}),
+            **({CODING_PROMPT: coding_prompt_hash} if has_code else {}),
         },
         simulated=model.simulated,
         opened_at=now(),
@@ -179,6 +183,8 @@ def failed_in_latest(
         raise RunError(f"{model.id} has no run under '{experiment}' yet: evals run -m {model.id}")
     latest = max(past, key=lambda run: run.opened_at)
     whole = next(journal.read_file(RUNS, model.id, latest.run_id))
+    if whole.failed_of is not None and _pending(journal, whole, failed_too=True):
+        return Failed(whole.failed_of, frozenset(whole.plan), begun=True)
     return Failed(whole.run_id, failed_items(journal, whole))
 
 
@@ -270,10 +276,18 @@ def _named(runs: list[Run], run_id: str, wanted: Run) -> Run:
 
 
 def _asked_the_same_way(run: Run, wanted: Run) -> Run:
-    if (run.experiment, run.parameters) != (wanted.experiment, wanted.parameters):
+    """The run, unless going on with it would mix answers to different requests."""
+    names = run.parameters.keys() | wanted.parameters.keys()
+    # The prompt for code plays no part in a run that has none.
+    names -= {CODING_PROMPT} - run.parameters.keys()
+    changed = {name for name in names if run.parameters.get(name) != wanted.parameters.get(name)}
+    if run.experiment != wanted.experiment:
+        changed.add("experiment")
+    if changed:
         raise RunError(
-            f"Run {run.run_id[:8]} was made under the experiment '{run.experiment}' with "
-            f"{run.parameters}; continue it with the same, or open a fresh one."
+            f"Run {run.run_id[:8]} of {run.model} was begun under the experiment "
+            f"'{run.experiment}' with another {' and another '.join(sorted(changed))} than now; "
+            "go on with the same, or open a fresh one."
         )
     return run
 

@@ -53,7 +53,7 @@ def run(
         env=environment(**(variables or {})),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=200,
         check=False,
     )
 
@@ -116,7 +116,7 @@ def running(project: Path, *command: str, log: Path) -> Iterator[subprocess.Pope
         finally:
             process.send_signal(signal.SIGINT)
             try:
-                process.wait(30)
+                process.wait(60)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()

@@ -65,4 +65,4 @@ def run_bare(script: str, *arguments: str, folder: Path) -> str:
     words = [PYTHON, "-I", "-S", "-c", script, *arguments]
     nothing = subprocess.DEVNULL
     with subprocess.Popen(words, cwd=folder, stdin=nothing, stdout=subprocess.PIPE) as process:
-        return process.communicate(timeout=20)[0].decode()
+        return process.communicate(timeout=60)[0].decode()

@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import chdir
+from contextlib import chdir, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from eval_pipeline.settings import Settings
 from eval_pipeline_tests.builders import settings_in
 from eval_pipeline_tests.project import ROOT, call, environment
 from eval_pipeline_tests.test_pipeline import Graph
+from eval_pipeline_tests.webserver import wait_for
 
 MODEL = "demo/average"
 SAMPLE = ROOT / "data" / "sample" / "questions.jsonl"
@@ -48,13 +49,13 @@ def stop_after(
     process = subprocess.Popen(
         command, cwd=settings.root, env=environment(), stderr=subprocess.PIPE, text=True
     )
-    end = time.monotonic() + 60
+    end = time.monotonic() + 150
     while len(list(journal.read(stream))) < lines:
         assert process.poll() is None, "it ended before it could be stopped"
         assert time.monotonic() < end, "it journalled too little"
         time.sleep(0.05)
     process.send_signal(how)
-    return process.communicate(timeout=60)[1]
+    return process.communicate(timeout=150)[1]
 
 
 def results(settings: Settings) -> list[tuple[object, ...]]:
@@ -101,14 +102,16 @@ def test_a_killed_run_goes_on_where_it_was(
         assert results(settings) == results(undisturbed)
 
 
-def a_child(settings: Settings, run_id: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "eval_pipeline_tests.child", MODEL, run_id],
-        cwd=settings.root,
-        env=environment() | {"PYTHONPATH": str(ROOT)},
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+def a_child(settings: Settings, run_id: str, log: Path | None = None) -> subprocess.Popen[str]:
+    """Both stages in a process of its own, which says to the log, or to a pipe, what it does."""
+    with nullcontext(subprocess.PIPE) if log is None else log.open("w") as stderr:
+        return subprocess.Popen(
+            [sys.executable, "-m", "eval_pipeline_tests.child", MODEL, run_id],
+            cwd=settings.root,
+            env=environment() | {"PYTHONPATH": str(ROOT)},
+            stderr=stderr,
+            text=True,
+        )
 
 
 def records(journal: Journal) -> int:
@@ -148,7 +151,7 @@ def test_killed_at_ten_moments_nothing_is_lost_and_nothing_known_is_asked_again(
         known = set(asked_when_known)
 
         finished = a_child(settings, "run-last")
-        said = finished.communicate(timeout=60)[1]
+        said = finished.communicate(timeout=150)[1]
 
         assert finished.returncode == 0, said
         asked = {
@@ -161,21 +164,26 @@ def test_killed_at_ten_moments_nothing_is_lost_and_nothing_known_is_asked_again(
         # What was on its way when the process died is all that is paid for twice.
         assert sum(asked.values()) - len(asked) <= 10 * settings.concurrency.num_workers
         undisturbed = a_project_with(gateway, tmp_path / "undisturbed")
-        a_child(undisturbed, "run-0").communicate(timeout=60)
+        a_child(undisturbed, "run-0").communicate(timeout=150)
         assert results_of(journal) == results_of(Journal(undisturbed.journal))
 
 
 def test_two_processes_on_one_model_never_ask_the_same_twice(tmp_path: Path) -> None:
     sample = load_benchmark(settings_in(tmp_path, suites=[{"name": "sample", "path": SAMPLE}]))
-    with DemoGateway(tuple(sample.items.values()), faults=Faults(latency_s=0.03)) as gateway:
+    logs = [tmp_path / "first.log", tmp_path / "second.log"]
+    # So slow that whoever begins first is still at it when the other one comes.
+    with DemoGateway(tuple(sample.items.values()), faults=Faults(latency_s=2)) as gateway:
         settings = a_project_with(gateway, tmp_path / "shared")
         items = current(Journal(settings.journal), settings).items.values()
         planned = sum(1 for item in items if not item.image)
 
-        first, second = a_child(settings, "run-1"), a_child(settings, "run-2")
-        said = [process.communicate(timeout=60)[1] for process in (first, second)]
+        first, second = (a_child(settings, f"run-{log.stem}", log) for log in logs)
+        wait_for(lambda: any("Waiting for" in log.read_text() for log in logs), 60)
+        gateway.misbehave(Faults())
+        ended = [process.wait(150) for process in (first, second)]
 
-    assert (first.returncode, second.returncode) == (0, 0), said
+    said = [log.read_text() for log in logs]
+    assert ended == [0, 0], said
     assert gateway.requests[MODEL] == gateway.requests["demo/judge"] == planned
     assert any(
         f"Waiting for the predictions of {MODEL}: process {holder.pid} on " in words

@@ -2,8 +2,10 @@
 
 import csv
 import json
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
@@ -11,6 +13,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from eval_pipeline.cli.output import print_json
 from eval_pipeline.journal import Journal
 from eval_pipeline.querying import MOST_ROWS
 from eval_pipeline.settings import Settings
@@ -18,7 +21,7 @@ from eval_pipeline.warehouse import Warehouse
 from eval_pipeline_tests.boards import EXAM, graded, scores_of, taken
 from eval_pipeline_tests.builders import a_journal, settings_in
 from eval_pipeline_tests.project import BIN, call, environment
-from eval_pipeline_tests.terminal import in_terminal
+from eval_pipeline_tests.terminal import CTRL_C, in_terminal
 
 EVIL = "'red: ' || chr(27) || '[31m [bold]x[/bold]'"
 HOLD = "import duckdb, sys; db = duckdb.connect(sys.argv[1]); print('open', flush=True); input()"
@@ -142,6 +145,82 @@ def test_what_is_wrong_with_the_sql_is_said_in_words(project: Path, sql: str, wo
     assert not list(project.glob("mine*"))
 
 
+WRITING = [
+    "copy (select 'written') to '{out}/x.csv'",
+    "attach '{out}/x.duckdb'",
+    "install '{out}/x.duckdb_extension'",
+    "load '{out}/x.duckdb_extension'",
+    "set temp_directory = '{out}/x'",
+    "create temp table x as select 1",
+    "create table x as pivot runs on model using count(*)",
+    "copy (pivot runs on model using count(*)) to '{out}/x.csv'",
+    "export database '{out}/x'",
+    "from enable_logging(storage='file', storage_path='{out}/x')",
+    "from enable_profiling(save_location='{out}/x.txt')",
+]
+AROUND = [
+    "{sql}",
+    "{sql}; pivot runs on model using count(*)",
+    "pivot runs on model using count(*); {sql}",
+    "{sql}; select 1",
+    "select 1; {sql}",
+    "{sql}; pivot runs on model using count(*); select 1",
+    "pivot runs on model using count(*); {sql}; pivot runs on model using count(*)",
+    "with p as (pivot runs on model using count(*)) from p; {sql}",
+]
+
+
+@pytest.mark.parametrize("writing", WRITING)
+@pytest.mark.parametrize("around", AROUND)
+def test_nothing_is_written_whatever_stands_around_it(
+    project: Path, tmp_path: Path, writing: str, around: str
+) -> None:
+    asked = ask(project, around.format(sql=writing.format(out=tmp_path)))
+
+    assert (asked.returncode, asked.stdout) == (2, "")
+    assert "more than one statement" in asked.stderr or "only read here" in asked.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "from query('from system.main.enable_' || 'profiling(save_location=''{out}/x.txt'')')",
+        "pivot (from enable_profiling(save_location='{out}/x.txt')) on Success using count(*)",
+        "pivot (from query('from enable_' || 'profiling(save_location=''{out}/x.txt'')')) "
+        "on Success using count(*)",
+    ],
+)
+def test_a_function_that_writes_is_found_where_it_hides(
+    project: Path, tmp_path: Path, sql: str
+) -> None:
+    asked = ask(project, sql.format(out=tmp_path))
+
+    assert asked.returncode == 2
+    assert "could write" in asked.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_text_that_names_such_a_function_can_be_asked_for(project: Path) -> None:
+    asked = ask(project, "select count(*) as n from runs where model <> 'enable_logging'")
+
+    assert asked.stdout.split() == ["n", "3"]
+
+
+def test_a_query_loads_no_code_and_reads_files_of_the_machine(
+    project: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "mine.json").write_text('{"a": 1}\n')
+    duckdb.sql("select 2 as a").write_parquet(str(tmp_path / "mine.parquet"))
+
+    refused = ask(project, "from read_csv('https://127.0.0.1:9/x.csv')")
+    files = f"from '{tmp_path}/mine.json' union all from '{tmp_path}/mine.parquet' order by a"
+
+    assert refused.returncode == 2
+    assert "requires the extension httpfs" in refused.stderr
+    assert ask(project, files).stdout.split() == ["a", "1", "2"]
+
+
 @pytest.mark.parametrize(
     ("sql", "first"),
     [
@@ -169,6 +248,10 @@ def test_whatever_only_reads_can_be_asked(project: Path, sql: str, first: str) -
         ("-o result.csv -f table", "A table is for the terminal"),
         ("-o missing/result.csv", "There is no folder missing"),
         ("-o /dev/null -f csv", "/dev/null is no file"),
+        ("-o /dev/fd/1 -f csv", "/dev/fd/1 is no file"),
+        ("-o /proc/self/fd/1 -f csv", "/proc/self/fd/1 is no file"),
+        ("-o /dev/../dev/stdout -f csv", "is no file"),
+        ("-o /dev/shm/x.csv", "is no file"),
     ],
 )
 def test_what_can_not_be_written_there_is_refused(project: Path, options: str, words: str) -> None:
@@ -176,6 +259,146 @@ def test_what_can_not_be_written_there_is_refused(project: Path, options: str, w
 
     assert asked.returncode == 2
     assert words in asked.stderr
+
+
+@pytest.mark.parametrize("name", ["-", "/dev/stdout"])
+def test_stdout_by_name_is_stdout(project: Path, tmp_path: Path, name: str) -> None:
+    out = tmp_path / "all.txt"
+    out.write_text("before\n")
+    with out.open("a") as file:
+        words = [str(BIN / "evals"), "query", "select 1 as a", "-o", name]
+        subprocess.run(words, cwd=project, env=environment(), stdout=file, check=True)
+
+    assert out.read_text() == "before\na\n1\n"
+    assert list(tmp_path.iterdir()) == [out]
+
+
+def test_a_link_to_stdout_is_no_file(project: Path, tmp_path: Path) -> None:
+    (tmp_path / "link.csv").symlink_to("/dev/stdout")
+    (tmp_path / "round.csv").symlink_to("round.csv")
+
+    for name in ("link.csv", "round.csv"):
+        asked = ask(project, "from runs", f"-o {tmp_path / name}")
+        assert (asked.returncode, "is no file" in asked.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o400, 0o666])
+def test_a_file_that_is_replaced_keeps_its_mode(project: Path, tmp_path: Path, mode: int) -> None:
+    path, folder = tmp_path / "kept.csv", tmp_path / "all"
+    folder.mkdir()
+    for one in (path, folder / "runs.csv"):
+        one.write_text("older")
+        one.chmod(mode)
+
+    assert ask(project, "select 1 as a", f"-o {path}").returncode == 0
+    assert call(project, f"evals export {folder} -f csv --force").returncode == 0
+
+    assert path.read_text() == "a\n1\n"
+    assert path.stat().st_mode & 0o777 == mode
+    assert (folder / "runs.csv").stat().st_mode & 0o777 == mode
+
+
+def test_what_a_killed_query_left_beside_the_file_goes_with_the_next(
+    project: Path, tmp_path: Path
+) -> None:
+    path, other = tmp_path / "big.csv", tmp_path / ".big.csv.mine"
+    other.write_text("mine")
+    words = [str(BIN / "evals"), "query", "from range(100000000000)", "-o", str(path)]
+    with subprocess.Popen(words, cwd=project, env=environment()) as process:
+        until = time.monotonic() + 60
+        while len(list(tmp_path.iterdir())) < 2 and time.monotonic() < until:
+            time.sleep(0.01)
+        process.kill()
+    assert len(list(tmp_path.iterdir())) == 2
+
+    assert ask(project, "from runs", f"-o {path}").returncode == 0
+
+    assert sorted(tmp_path.iterdir()) == [other, path]
+
+
+@pytest.mark.parametrize(("form", "second"), [("csv", "0"), ("jsonl", '{"range":1}')])
+def test_rows_go_into_a_pipe_while_they_come(project: Path, form: str, second: str) -> None:
+    words = [str(BIN / "evals"), "query", "from range(100000000000)", "-f", form]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        words, cwd=project, env=environment(), stdout=pipe, stderr=pipe, text=True
+    ) as process:
+        assert process.stdout and process.stderr
+        lines = [process.stdout.readline() for _ in range(2)]
+        process.stdout.close()
+        assert process.wait(60) == 1
+        assert process.stderr.read() == ""
+
+    assert lines[1].strip() == second
+
+
+ENDLESS = "from range(100000000000) order by random()"
+
+
+def _wait_for_work(pid: int) -> None:
+    """Until the process has threads, which are DuckDB's, and a moment longer."""
+    until = time.monotonic() + 60
+    while len(list(Path(f"/proc/{pid}/task").iterdir())) < 2 and time.monotonic() < until:
+        time.sleep(0.01)
+    time.sleep(0.5)
+
+
+def test_a_table_that_takes_forever_can_be_interrupted(project: Path) -> None:
+    with in_terminal(project, f'evals query "{ENDLESS}"') as terminal:
+        time.sleep(3)  # nothing tells from outside that the query has begun
+        terminal.press(CTRL_C)
+        assert terminal.end() == 130
+
+    assert "Traceback" not in terminal.everything
+
+
+@pytest.mark.parametrize(
+    ("sql", "options"),
+    [
+        (ENDLESS, "-f csv"),
+        (ENDLESS, "-f json"),
+        (ENDLESS, "-o mine.csv"),
+        # Deep in one function DuckDB does not hear that it is to end.
+        ("select levenshtein(repeat('a', 300000), repeat('b', 300000))", "-f table"),
+    ],
+)
+def test_whatever_is_asked_can_be_interrupted(project: Path, sql: str, options: str) -> None:
+    words = [str(BIN / "evals"), "query", sql, *options.split()]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        words, cwd=project, env=environment(), stdout=pipe, stderr=pipe, text=True
+    ) as process:
+        _wait_for_work(process.pid)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+
+    assert (process.returncode, err) == (130, "")
+    assert out in ("", "range\n")
+    assert not list(project.glob("*mine*"))
+
+
+def test_json_shows_no_character_that_a_terminal_would_obey(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    every = [chr(code) for code in range(sys.maxunicode + 1)]
+    hostile = {"text": "".join(every[:0xD800] + every[0xE000:]), "\u202ekey": "\ud800 alone"}
+
+    print_json(hostile)
+
+    shown = capsys.readouterr().out
+    assert json.loads(shown) == hostile
+    assert {one for one in shown if not one.isprintable()} == {"\n"}
+    assert "\\u202ekey" in shown
+    assert "\\udb40\\udc01" in shown
+
+
+@pytest.mark.parametrize("form", ["json", "jsonl"])
+def test_json_of_a_query_says_the_same_at_a_terminal(project: Path, form: str) -> None:
+    sql = "select 'a' || chr(155) || chr(8238) || chr(917505) as a"
+    with in_terminal(project, f'evals query -f {form} "{sql}"') as terminal:
+        assert terminal.end() == 0
+
+    assert '"a\\u009b\\u202e\\udb40\\udc01"' in terminal.everything
 
 
 def test_a_table_ends_where_nobody_reads_on(project: Path) -> None:
@@ -297,6 +520,21 @@ def test_an_export_replaces_files_only_if_told_to(project: Path, tmp_path: Path)
     assert forced.returncode == 0, forced.stderr
     assert older.read_text().startswith("run_id,")
     assert other.read_text() == "mine"
+
+
+def test_an_export_that_finds_a_folder_in_its_way_replaces_nothing(
+    project: Path, tmp_path: Path
+) -> None:
+    older = tmp_path / "attempts.csv"
+    older.write_text("older")
+    (tmp_path / "runs.csv").mkdir()
+
+    asked = call(project, f"evals export {tmp_path} -f csv --force")
+
+    assert asked.returncode == 2
+    assert "runs.csv is a folder" in asked.stderr
+    assert older.read_text() == "older"
+    assert {path.name for path in tmp_path.iterdir()} == {"attempts.csv", "runs.csv"}
 
 
 def test_an_export_that_fails_leaves_no_file_under_its_name(

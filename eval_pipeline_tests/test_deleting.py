@@ -5,21 +5,24 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import dagster as dg
 import pytest
 
-from eval_pipeline.alive import Life, alive, life_of
+from eval_pipeline.alive import alive
 from eval_pipeline.carrying import carry_over
 from eval_pipeline.defs.launch import dagster_instance
 from eval_pipeline.deleting import (
     DoomedRun,
+    IsAlive,
     RunKey,
     delete_runs,
     doomed_runs,
     finish_deletions,
     in_words,
+    is_at_work,
 )
 from eval_pipeline.history import Pending
 from eval_pipeline.journal import (
@@ -60,6 +63,17 @@ async def hold(root, name, model):
         await asyncio.to_thread(input)
 
 asyncio.run(hold(*sys.argv[1:]))
+"""
+
+
+LIVE = """
+import sys
+from pathlib import Path
+from eval_pipeline.alive import alive
+
+with alive(Path(sys.argv[1]), sys.argv[2]):
+    print("alive", flush=True)
+    input()
 """
 
 
@@ -118,7 +132,7 @@ def delete(
     warehouse: Warehouse,
     name: str,
     *,
-    is_alive: Callable[[str], bool] = lambda _: False,
+    is_alive: IsAlive = lambda _, __: False,
     tell: Callable[[Sequence[RunKey]], None] = untold,
 ) -> list[DoomedRun]:
     """As the command does it."""
@@ -209,7 +223,7 @@ def test_what_comes_after_the_journal_is_made_up_for_too(
         if at == "forget":
             own.setattr(Journal, "forget_runs_aside", kill)
         tell = kill if at == "tell" else untold
-        delete_runs(warehouse, doomed, is_alive=lambda _: False, tell=tell)
+        delete_runs(warehouse, doomed, is_alive=lambda _, __: False, tell=tell)
 
     assert delete(warehouse, "aaaa", tell=told.extend) == []
 
@@ -262,12 +276,45 @@ def test_nothing_goes_while_a_process_works_on_it(
 
 
 def test_a_run_that_is_alive_is_left_alone(warehouse: Warehouse) -> None:
-    files, journal = kept(warehouse.journal), warehouse.journal.root
+    files, journal = kept(warehouse.journal), warehouse.journal
 
-    with alive(journal, DOOMED), pytest.raises(RunError, match="run aaaa-1 is at work"):
-        delete(warehouse, "aaaa", is_alive=lambda run_id: life_of(journal, run_id) is Life.ALIVE)
+    with alive(journal.root, DOOMED), pytest.raises(RunError, match="run aaaa-1 is at work"):
+        delete(warehouse, "aaaa", is_alive=partial(is_at_work, journal))
 
-    assert kept(warehouse.journal) == files
+    assert kept(journal) == files
+
+
+@pytest.mark.parametrize(
+    ("name", "refused"),
+    [("demo/strong@aaaa", True), ("aaaa", True), ("demo/weak@aaaa", False)],
+)
+def test_a_run_that_another_launch_continues_is_left_alone(
+    warehouse: Warehouse, name: str, *, refused: bool
+) -> None:
+    journal, launch = warehouse.journal, "dddd-4"
+    attempt = Attempt(
+        run_id=launch,
+        model="demo/strong",
+        experiment="default",
+        filtered=True,
+        repair=False,
+        began_at=taken("demo/strong", launch).opened_at,
+    )
+    journal.write_whole(ATTEMPTS, "demo/strong", launch, records=[attempt])
+    files, pipe = kept(journal), subprocess.PIPE
+    command = [sys.executable, "-c", LIVE, str(journal.root), launch]
+
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as holder:
+        assert holder.stdout and holder.stdout.readline() == "alive\n"
+        if refused:
+            with pytest.raises(RunError, match="run aaaa-1 is at work"):
+                delete(warehouse, name, is_alive=partial(is_at_work, journal))
+        else:
+            delete(warehouse, name, is_alive=partial(is_at_work, journal))
+        holder.communicate("\n")
+
+    assert (kept(journal) == files) is refused
+    delete(warehouse, "demo/strong@aaaa", is_alive=partial(is_at_work, journal))
 
 
 def test_answers_that_another_run_took_over_stay_and_are_judged(stand: Stand) -> None:
@@ -357,6 +404,18 @@ def test_a_terminal_is_asked_and_no_means_no(project: Path) -> None:
         assert terminal.end() == 1
 
     assert "Nothing was deleted." in terminal.everything
+    assert "cccc-3" in call(project, "evals query from/**/runs").stdout
+
+
+@pytest.mark.parametrize("key", ["\x03", "\x04"], ids=["Ctrl-C", "Ctrl-D"])
+def test_whoever_interrupts_the_question_deletes_nothing(project: Path, key: str) -> None:
+    with in_terminal(project, "evals delete cccc", columns=200) as terminal:
+        terminal.wait_for("Delete it?")
+        terminal.press(key)
+        assert terminal.end() == 130
+
+    assert "Nothing was deleted." in terminal.everything
+    assert "Aborted" not in terminal.everything
     assert "cccc-3" in call(project, "evals query from/**/runs").stdout
 
 

@@ -39,7 +39,7 @@ def ask(
     speaks = DIALECTS[dialect]
     url, body = f"{gateway.base_url}/{speaks.path}", speaks.body(request)
     # Without certificates, the loading of which takes longer than all the rest.
-    return httpx.post(url, json=body, headers=speaks.headers(key), timeout=10, verify=False)
+    return httpx.post(url, json=body, headers=speaks.headers(key), timeout=60, verify=False)
 
 
 def events(reply: httpx.Response) -> Iterator[dict[str, Any]]:

@@ -41,7 +41,7 @@ def a_body(model: str = "demo/strong", text: str = QUESTION, **more: object) -> 
 def ask(gateway: DemoGateway, body: object, key: str | None = None) -> httpx.Response:
     headers = {"authorization": f"Bearer {key}"} if key else {}
     url = f"{gateway.base_url}/chat/completions"
-    return httpx.post(url, json=body, headers=headers, timeout=10)
+    return httpx.post(url, json=body, headers=headers, timeout=60)
 
 
 def content(reply: httpx.Response) -> str:
@@ -293,7 +293,7 @@ def test_served_in_the_foreground_it_says_where_and_that_it_is_simulated() -> No
         line = process.stdout.readline()
         health = httpx.get(line.split()[0] + "/health")
         process.send_signal(signal.SIGINT)
-        ended = process.wait(timeout=10)
+        ended = process.wait(timeout=60)
 
     assert "SIMULATED" in line
     assert health.status_code == 200

@@ -1,15 +1,25 @@
 """What the journal's last words are, told without holding any prediction."""
 
 from datetime import timedelta
+from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from eval_pipeline.history import LastWords, PastRun, Pending, PredictionBrief, Replies, ReplyKey
+from eval_pipeline.history import (
+    LastWords,
+    PastRun,
+    Pending,
+    PredictionBrief,
+    Replies,
+    ReplyKey,
+    failed_items,
+)
 from eval_pipeline.outcomes import Outcome
 from eval_pipeline.records import ItemKey, Prediction
-from eval_pipeline_tests.builders import NOON, a_prediction, a_run
+from eval_pipeline_tests.builders import NOON, a_journal, a_judgement, a_prediction, a_run
 from eval_pipeline_tests.stand import latest
 
 NAMES = ["q1", "q2", "q3"]
@@ -86,3 +96,86 @@ def test_done_replies_leave_the_rest_in_its_order() -> None:
         ("q1", 1),
         ("q3", 1),
     ]
+
+
+Verdict = tuple[str, str, int, dict[str, float | None]]
+"""A judge, its version, the minute, and its scores by item."""
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "failed"),
+    [
+        ([], NAMES),
+        ([("a", "v1", 1, {"q1": 1.0, "q2": 0.0, "q3": 0.5})], ["q2", "q3"]),
+        # What nobody scored has failed; so has what only another judge scored.
+        ([("a", "v1", 1, {"q1": 1.0, "q2": None})], ["q2", "q3"]),
+        ([("a", "v1", 1, {"q1": 1.0}), ("b", "v1", 2, {"q2": 1.0})], ["q1", "q3"]),
+        # The judge that judged last, in its newest version, whatever was said before.
+        (
+            [
+                ("a", "v1", 1, dict.fromkeys(NAMES, 0.0)),
+                ("a", "v2", 2, {"q1": 1.0, "q2": 1.0, "q3": 0.0}),
+            ],
+            ["q3"],
+        ),
+        (
+            [
+                ("b", "v1", 2, {"q1": 1.0, "q2": 1.0, "q3": 0.0}),
+                ("a", "v1", 1, dict.fromkeys(NAMES, 0.0)),
+            ],
+            ["q3"],
+        ),
+        # A judge that could not score anything has not judged.
+        (
+            [
+                ("a", "v1", 1, {"q1": 1.0, "q2": 0.0, "q3": 1.0}),
+                ("b", "v1", 2, dict.fromkeys(NAMES, None)),
+            ],
+            ["q2"],
+        ),
+        # A version's later score replaces its earlier one, a later failure does not.
+        (
+            [
+                ("a", "v1", 1, {"q1": 0.0, "q2": 1.0, "q3": 1.0}),
+                ("a", "v1", 2, {"q1": 1.0, "q2": 0.0, "q3": None}),
+            ],
+            ["q2"],
+        ),
+    ],
+)
+def test_items_failed_by_what_the_judge_that_judged_last_says(
+    tmp_path: Path, verdicts: list[Verdict], failed: list[str]
+) -> None:
+    run = a_run(plan=[("sample", name) for name in NAMES])
+    given = {name: a_prediction(name) for name in NAMES}
+    judged = [
+        a_judgement(
+            given[name],
+            score,
+            judge=judge,
+            judge_version=version,
+            finished_at=NOON + timedelta(minutes=minute),
+        )
+        for judge, version, minute, scores in verdicts
+        for name, score in scores.items()
+    ]
+
+    found = failed_items(a_journal(tmp_path, run, *given.values(), *judged), run)
+
+    assert sorted(key.item_id for key in found) == failed
+
+
+def test_a_verdict_on_a_reply_that_was_replaced_is_no_verdict(tmp_path: Path) -> None:
+    run = a_run(plan=[("sample", "q1"), ("sample", "q2")])
+    first, other = a_prediction("q1"), a_prediction("q2")
+    again = a_prediction("q1", prediction_id="again", finished_at=NOON + timedelta(minutes=1))
+    late = NOON + timedelta(minutes=2)
+    judged = [
+        a_judgement(first, judge="late", finished_at=late),
+        a_judgement(again),
+        a_judgement(other),
+    ]
+
+    found = failed_items(a_journal(tmp_path, run, first, other, again, *judged), run)
+
+    assert found == set()

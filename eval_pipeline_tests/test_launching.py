@@ -1,6 +1,8 @@
 """`evals run` and `evals fix`: which models and items they mean, and how they end."""
 
 import json
+import shutil
+import tomllib
 from collections.abc import Iterator
 from contextlib import chdir
 from pathlib import Path
@@ -10,8 +12,11 @@ from typing import Any
 import dagster as dg
 import duckdb
 import pytest
+from dagster._core.definitions.data_version import CachingStaleStatusResolver, StaleStatus
+from dagster._core.loader import LoadingContextForTest
 
 from eval_pipeline.benchmark import load_benchmark
+from eval_pipeline.definitions import build_definitions
 from eval_pipeline.providers.demo.faults import Faults
 from eval_pipeline.providers.demo.server import DemoGateway
 from eval_pipeline.settings import Settings
@@ -269,3 +274,174 @@ def test_a_fault_of_ours_is_told_in_a_sentence_unless_asked_for_more(
     assert done.returncode == 1
     assert done.stderr.startswith("ZeroDivisionError: seven is not eight")
     assert "Traceback" not in done.stderr
+
+
+def test_a_model_that_was_only_named_is_not_due(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MODELS", STRONG)
+    place.evals("run -m weak")
+
+    due = {one["model"]: one["due"] for one in place.told("due")}
+
+    assert due == {STRONG: True, WEAK: False}
+
+
+def test_models_that_are_no_neighbours_are_as_fresh_as_others(place: Place) -> None:
+    place.evals("run -m average -m weak")
+
+    with place.dagster() as instance:
+        graph = build_definitions(place.settings).resolve_asset_graph()
+        stale = CachingStaleStatusResolver(instance, graph, LoadingContextForTest(instance))
+        status = {
+            model: stale.get_status(dg.AssetKey("predictions"), model)
+            for model in (AVERAGE, STRONG, WEAK)
+        }
+    assert status == {
+        AVERAGE: StaleStatus.FRESH,
+        STRONG: StaleStatus.MISSING,
+        WEAK: StaleStatus.FRESH,
+    }
+
+
+def test_a_refresh_leaves_the_partitions_that_somebody_is_at_work_on(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place.evals("job refresh_catalog")
+    busy = dg.DagsterRun(
+        "evaluate", status=dg.DagsterRunStatus.STARTED, tags={"evals/models": f"{AVERAGE},{WEAK}"}
+    )
+    with place.dagster() as instance:
+        instance.add_run(busy)
+    monkeypatch.setenv("MODELS", STRONG)
+
+    place.evals("job refresh_catalog")
+
+    with place.dagster() as instance:
+        partitions = instance.get_dynamic_partitions("models")
+        instance.report_run_canceled(busy)
+        place.evals("job refresh_catalog")
+        afterwards = instance.get_dynamic_partitions("models")
+    assert set(partitions) == {AVERAGE, STRONG, WEAK}
+    assert afterwards == [STRONG]
+
+
+def test_a_run_goes_on_with_its_own_items_whatever_the_settings_choose(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place.gateway.misbehave(Faults(server_error=1.0))
+    place.evals("run -m weak -c Math")
+    place.gateway.misbehave(Faults())
+    monkeypatch.setenv("TEST_FILTER", "nothing at all")
+
+    done = place.told("run --resume latest")
+
+    (run,) = done["runs"]
+    assert (done["ended"], run["planned"], run["judged"]) == ("done", FEW, FEW)
+
+
+def test_a_run_without_code_goes_on_beside_suites_of_code(place: Place) -> None:
+    suites = [
+        {"name": "sample", "path": SAMPLE},
+        {"name": "coding", "kind": "coding", "path": ROOT / "evals", "toolchain": "python"},
+    ]
+    settings_in(place.settings.root, **{**vars_of(place.settings), "suites": suites})
+    place.gateway.misbehave(Faults(server_error=1.0))
+    place.evals("run -m weak -s sample")
+    place.gateway.misbehave(Faults())
+
+    done = place.told("run --resume latest")
+
+    (run,) = done["runs"]
+    assert (done["ended"], run["judged"], done["failures"]) == ("done", FEW, [])
+
+
+def test_what_was_begun_in_another_way_is_not_gone_on_with(place: Place) -> None:
+    place.gateway.misbehave(Faults(server_error=1.0))
+    place.evals("run -m weak")
+    experiments = {"default": {"temperature": 0.7}}
+    settings_in(place.settings.root, **vars_of(place.settings), experiments=experiments)
+
+    done = place.evals("run --resume latest")
+
+    assert done.returncode == 1
+    assert "with another temperature than now" in done.stderr
+
+
+def test_a_run_that_nobody_has_published_is_found(place: Place, tmp_path: Path) -> None:
+    place.evals("run -m weak --no-judge")
+    copied = shutil.copy(place.settings.database, tmp_path / "before.duckdb")
+    second = place.told("run -m strong --no-judge")["runs"][0]["run_id"]
+    shutil.copy(copied, place.settings.database)
+
+    done = place.told(f"run --resume {second[:8]}")
+
+    assert [run["model"] for run in done["runs"]] == [STRONG]
+    assert done["runs"][0]["judged"] == FEW
+
+
+def test_runs_of_several_launches_are_fixed_together(place: Place) -> None:
+    place.gateway.misbehave(Faults(server_error=1.0))
+    place.evals("run -m weak")
+    place.evals("run -m average")
+    place.gateway.misbehave(Faults())
+    with place.dagster() as instance:
+        before = len(instance.get_runs())
+
+    done = place.told("fix")
+
+    with place.dagster() as instance:
+        launched = len(instance.get_runs()) - before
+    assert {run["model"]: run["judged"] for run in done["runs"]} == {AVERAGE: FEW, WEAK: FEW}
+    assert len({run["run_id"] for run in done["runs"]}) == 2
+    assert launched == 2  # the inputs, then all stages
+
+
+def test_what_failed_is_gone_on_with_if_asking_it_anew_was_interrupted(place: Place) -> None:
+    place.evals("run -m weak --max-samples 20")
+    place.evals("run -m weak --failed --max-samples 20 --budget 0.0001 --num-workers 1")
+    place.gateway.requests.clear()
+
+    done = place.told("run -m weak --failed --max-samples 20 --budget 10")
+
+    (run,) = done["runs"]
+    assert len(place.sql("select * from runs")) == 2
+    assert 0 < place.gateway.requests[WEAK] < run["planned"] == run["answered"]
+
+
+def test_where_nobody_can_be_asked_it_does_not_end_as_if_all_were_well(place: Place) -> None:
+    done = place.evals("run -m weak -e web_search")
+
+    assert done.returncode == 1
+    assert "its gateway lists no web search" in done.stderr
+    assert done.stderr.endswith("Nobody could be asked.\n")
+
+
+def test_a_folder_that_can_not_be_made_is_told_before_anybody_is_asked(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (place.settings.root / "taken").write_text("a file")
+    monkeypatch.setenv("OUTPUT_TEMPDIR", "taken")
+
+    done = place.evals("run -m weak")
+
+    assert done.returncode == 1
+    assert "taken: File exists" in done.stderr
+    assert not place.gateway.requests
+
+
+def test_a_key_that_was_typed_by_mistake_is_not_in_the_history(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-typed-by-mistake")
+
+    place.evals("run -m sk-typed-by-mistake")
+
+    with place.dagster() as instance:
+        commands = {run.tags["evals/command"] for run in instance.get_runs()}
+    assert commands == {"evals run -m [OPENAI_API_KEY]"}
+
+
+def vars_of(settings: Settings) -> dict[str, Any]:
+    """What the project's settings file says, to be written again with changes."""
+    return tomllib.loads((settings.root / "eval_pipeline.toml").read_text("utf-8"))

@@ -269,7 +269,7 @@ def test_status_of_a_run_has_its_categories_and_the_steps_of_its_code(exam: Path
     assert counted == {"words": (1, 0.0), "Math": (2, 1.0), "Physics": (1, 1.0)}
     assert (row["steps"][0]["graded"], row["steps"][0]["tests"]) == (1, 1)
     assert "how many answers failed first at which step" in shown
-    assert "Nothing is left to do." in shown
+    assert "Nothing is left to do in this run." in shown
 
 
 def test_an_earlier_run_is_left_out_of_the_latest_but_can_be_named(exam: Path) -> None:
@@ -310,6 +310,49 @@ def test_what_failed_is_told_in_words_nobody_obeys(exam: Path, run: str, words: 
     shown = told(exam, f"evals status {run} --failed")
 
     assert [word for word in words if word not in shown] == []
+
+
+def test_of_many_failed_items_the_first_are_told_and_the_command_that_tells_all(
+    tmp_path: Path,
+) -> None:
+    questions = [a_question(f"q{number:02}") for number in range(25)]
+    benchmark = a_benchmark(*questions)
+    version = benchmark.version.benchmark_version
+    runs = [
+        a_run(f"{name}-0000", f"demo/{name}", list(benchmark.items), benchmark_version=version)
+        for name in ("first000", "second00")
+    ]
+    given = [one for run in runs for one in replies(run, *run.plan)]
+    wrong = [a_judgement(one, 0.0) for one in given]
+    settings_in(tmp_path)
+    a_journal(tmp_path / "data", *runs, *given, *wrong, benchmark=benchmark)
+
+    few, everything = (told(tmp_path, f"evals status --failed{end}") for end in ("", " --all"))
+    one = told(tmp_path, "evals status demo/first000@first000 --failed --all")
+
+    assert (few.count("sample/q19 "), few.count("sample/q20 ")) == (2, 0)
+    assert few.count("Wrong: scored below 1 (25)") == few.count("of 25 replies 0 no answer") == 2
+    assert "… and 5 more: evals status demo/first000@first000 --failed --all" in few
+    assert everything.count("sample/q24 ") == 2
+    assert one.count("sample/q24 ") == 1
+    assert "more: " not in everything
+    assert len(found(tmp_path, "evals status --failed")) == 50
+
+
+def test_an_older_run_of_everything_that_is_unfinished_is_told_too(tmp_path: Path) -> None:
+    whole = opened("00000000-whole", "demo/done", 0)
+    part = opened("11111111-part", "demo/done", 1, scope="filtered")
+    given = replies(part, *PLAN)
+    settings_in(tmp_path)
+    judged = map(a_judgement, given)
+    a_journal(tmp_path / "data", whole, part, *given, *judged, benchmark=EXAM)
+
+    shown = told(tmp_path, "evals status")
+    named = told(tmp_path, "evals status 1111")
+
+    assert [row["run_id"] for row in found(tmp_path, "evals status")] == ["11111111-part"]
+    assert "Also unfinished (demo/done): evals run --resume 00000000" in shown
+    assert "Also unfinished" not in named
 
 
 def test_the_command_that_is_told_shows_the_item(exam: Path) -> None:
@@ -452,7 +495,7 @@ def test_tables_fit_into_a_terminal_with_every_name_whole(exam: Path, columns: i
         exam / "data" / "evals.duckdb", Journal(exam / "data" / "journal")
     ).reading() as db:
         rows = run_rows(db, ())
-        failed = [one for row in rows for one in failed_replies(db, row)]
+        failed = failed_replies(db, rows)
 
     paper = StringIO()
     terminal = Console(width=columns, file=paper, color_system=None)

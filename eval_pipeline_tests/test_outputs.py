@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from eval_pipeline.coding.outputs import OutputError, write_outputs
 from eval_pipeline.coding.records import Step
 from eval_pipeline.coding.reply import as_reply
 from eval_pipeline.finding import find_runs
+from eval_pipeline.outputs import OutputError, write_outputs
 from eval_pipeline.records import Judgement, Prediction, Run
 from eval_pipeline.warehouse import Warehouse
 from eval_pipeline_tests.builders import (
@@ -69,7 +69,7 @@ def with_reply(folder: Path, answer: str) -> Warehouse:
 
 
 def test_every_reply_in_code_is_written_with_its_files_and_steps(tmp_path: Path) -> None:
-    run, other = a_coding_run(), a_coding_run("demo/weak:here")
+    run, other = a_coding_run(), a_coding_run("demo/weak")
     first, second = replied(run, REPLY), replied(other, REPLY, prediction_id="other")
     exam = replied(run, "42", suite="sample", item_id="q1", prediction_id="exam")
     silent = replied(
@@ -81,7 +81,7 @@ def test_every_reply_in_code_is_written_with_its_files_and_steps(tmp_path: Path)
 
     assert write(warehouse, out) == 2
 
-    own, others = f"01234567/demo_strong/{ITEM}", f"01234567/demo_weak_here/{ITEM}"
+    own, others = f"01234567/demo_strong/{ITEM}", f"01234567/demo_weak/{ITEM}"
     assert below(out) == {
         f"{own}/answer.py": "print(1)\n",
         f"{own}/lib/more.py": "x = 2\n",
@@ -206,11 +206,39 @@ def test_samples_stand_beside_each_other(tmp_path: Path) -> None:
     assert (words / "001-sum-sample-1" / "answer.py").read_text() == "1\n"
 
 
-def test_models_that_are_spelled_almost_alike_do_not_share_a_folder(tmp_path: Path) -> None:
-    one, other = a_coding_run("a_b/c"), a_coding_run("a/b_c")
-    replies = [replied(run, REPLY, prediction_id=run.model) for run in (one, other)]
-    warehouse = published(tmp_path, one, other, *replies)
+def test_samples_of_a_task_with_a_long_name_do_not_share_a_folder(tmp_path: Path) -> None:
+    long = f"001-words/{'x' * 120}"
+    benchmark = a_benchmark(a_task(long))
+    version = benchmark.version.benchmark_version
+    run = a_run(RUN, "demo/strong", list(benchmark.items), benchmark_version=version)
+    run = run.model_copy(update={"samples": 3})
+    replies = [
+        replied(run, as_reply({"answer.py": f"{n}\n"}), long, sample=n, prediction_id=str(n))
+        for n in range(3)
+    ]
+    journal = a_journal(tmp_path, run, *replies, benchmark=benchmark)
+    warehouse = Warehouse(tmp_path / "evals.duckdb", journal)
+    warehouse.publish()
 
-    assert write(warehouse, tmp_path / "out") == 2
+    assert write(warehouse, tmp_path / "out") == 3
 
-    assert len(list((tmp_path / "out" / "01234567").iterdir())) == 2
+    answers = (tmp_path / "out").rglob("answer.py")
+    assert {path.read_text() for path in answers} == {"0\n", "1\n", "2\n"}
+
+
+ALIKE = ("x/y_z", "x_y/z", "x/y/z", "x/y:z", "x/y~z")
+
+
+def test_models_that_are_spelled_almost_alike_have_folders_of_their_own(tmp_path: Path) -> None:
+    runs = [a_coding_run(model) for model in ALIKE]
+    replies = [replied(run, REPLY, prediction_id=run.model) for run in runs]
+    warehouse = published(tmp_path, *runs, *replies)
+
+    assert write(warehouse, tmp_path / "together") == len(ALIKE)
+    for model in ALIKE:
+        assert write(warehouse, tmp_path / "alone", f"{model}@{RUN}") == 1
+
+    together = below(tmp_path / "together")
+    assert len({name.split("/")[1] for name in together}) == len(ALIKE)
+    assert below(tmp_path / "alone") == together
+    assert "01234567/x_y_z" in {"/".join(name.split("/")[:2]) for name in together}

@@ -97,7 +97,7 @@ def test_a_model_that_is_told_to_wait_does_not_hold_up_the_others(stand: Stand) 
     stand.gateway.misbehave(
         Faults(rate_limited=1, retry_after="seconds", retry_after_s=60, models=("demo/weak",))
     )
-    impatient = stand.settings.overridden({"requests": {"total_s": 30}})
+    impatient = stand.settings.overridden({"requests": {"total_s": 30, "timeout_s": 30}})
     began = time.monotonic()
 
     strong, weak = stand.predict(STRONG, WEAK, settings=impatient)

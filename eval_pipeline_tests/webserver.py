@@ -232,7 +232,7 @@ def dagster_dev(project: Path, *command: str) -> Iterator[Webserver]:
             wait_for(webserver.answers)
             yield webserver
             webserver.close()
-    wait_for(lambda: not processes_in(project), 30)
+    wait_for(lambda: not processes_in(project))
 
 
 def wait_for(condition: Callable[[], bool], seconds: float = 150) -> None:

@@ -11,7 +11,7 @@ import typer
 from eval_pipeline.cli import completion
 from eval_pipeline.cli.output import AsJson, End, complain, end, print_json, say
 from eval_pipeline.cli.places import open_warehouse
-from eval_pipeline.cli.rows import Format, format_of, print_rows
+from eval_pipeline.cli.rows import Format, file_of, format_of, print_rows
 
 if TYPE_CHECKING:  # these take a moment to load that `evals --help` does without
     from collections.abc import Sequence
@@ -48,10 +48,11 @@ def query(
 
     The tables are described by `evals schema`. One statement at a time: several are refused.
     """
-    chosen = format_of(form, output, as_json=as_json)
+    file = file_of(output)
+    chosen = format_of(form, file, as_json=as_json)
     text = sys.stdin.read() if sql == STDIN else sql
     with open_warehouse().reading() as db:
-        print_rows(db, text, chosen, output)
+        print_rows(db, text, chosen, file)
 
 
 def export(
@@ -80,12 +81,14 @@ def export(
     """
     from eval_pipeline.exporting import export_tables
     from eval_pipeline.finding import find_runs
-    from eval_pipeline.querying import in_words
+    from eval_pipeline.querying import in_words, interruptibly
 
     with open_warehouse().reading() as db:
         chosen = [found for name in run or () for found in find_runs(db, name)]
         with in_words():
-            exported = export_tables(db, folder, form, runs=chosen, force=force)
+            exported = interruptibly(
+                db, lambda: export_tables(db, folder, form, runs=chosen, force=force)
+            )
     if as_json:
         return print_json([one._asdict() for one in exported])
     for one in exported:
@@ -117,6 +120,7 @@ def delete(
         delete_runs,
         doomed_runs,
         finish_deletions,
+        is_at_work,
     )
     from eval_pipeline.settings import Settings
 
@@ -128,7 +132,8 @@ def delete(
     doomed = doomed_runs(warehouse, run, finished)
     if doomed:
         _make_sure(doomed, yes=yes, as_json=as_json)
-        delete_runs(warehouse, doomed, is_alive=partial(_is_alive, settings), tell=tell)
+        is_alive = partial(is_at_work, warehouse.journal)
+        delete_runs(warehouse, doomed, is_alive=is_alive, tell=tell)
     if as_json:
         print_json([*map(RunKey._asdict, finished), *map(DoomedRun._asdict, doomed)])
     elif doomed:
@@ -161,18 +166,17 @@ def _make_sure(doomed: "Sequence[DoomedRun]", *, yes: bool, as_json: bool) -> No
         return
     if as_json or not sys.stdin.isatty():
         raise RunError("Nothing was deleted, for nobody can be asked here: --yes says you mean it.")
-    if not typer.confirm("Delete it?"):
+    try:
+        how = End.DONE if typer.confirm("Delete it?") else End.FAILED
+    except typer.Abort:  # Ctrl-C or Ctrl-D, after which the cursor still stands in that line
+        typer.echo()
+        how = End.INTERRUPTED
+    if how is not End.DONE:
         say("Nothing was deleted.")
-        end(End.FAILED)
+    end(how)
 
 
 def _tell(settings: "Settings", runs: "Sequence[RunKey]") -> None:
     from eval_pipeline.defs.deletions import tell_of_deletion
 
     tell_of_deletion(settings, runs)
-
-
-def _is_alive(settings: "Settings", run_id: str) -> bool:
-    from eval_pipeline.alive import Life, life_of
-
-    return life_of(settings.journal, run_id) is Life.ALIVE

@@ -1,7 +1,7 @@
 """How a launch ended: what came of it, what to do next, and with which exit code."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rich.box import SIMPLE
@@ -10,8 +10,9 @@ from rich.text import Text
 
 from eval_pipeline.cli.output import End, complain, end, print_json, printable, say, show
 from eval_pipeline.cli.places import open_warehouse
-from eval_pipeline.coding.outputs import write_outputs
+from eval_pipeline.errors import MendableError
 from eval_pipeline.finding import find_runs
+from eval_pipeline.outputs import write_outputs
 from eval_pipeline.progress import Watch
 from eval_pipeline.queries import query, rows
 from eval_pipeline.settings import Settings
@@ -41,7 +42,13 @@ class Ended:
         if any(tally.budget_reached for tally in self.tallies):
             return End.BUDGET
         failed = any(tally.failed or self.in_vain(tally) for tally in self.tallies)
-        return End.FAILED if failed or self.failures else End.DONE
+        return End.FAILED if failed or self.failures or self.nobody_was_asked else End.DONE
+
+    @property
+    def nobody_was_asked(self) -> bool:
+        """Whether each model was passed over, for a reason that its tally tells."""
+        asked = [tally for tally in self.tallies if tally.verb == "asked"]
+        return bool(asked) and all(tally.stopped and not tally.planned for tally in asked)
 
     @staticmethod
     def in_vain(tally: Tally) -> int:
@@ -69,10 +76,14 @@ class Ended:
                 return f"Stopped. What was answered is kept. To go on: {again}"
             case End.BUDGET:
                 return f"The budget is reached. To go on with a larger one: {again} --budget USD"
+            case End.FAILED if self.nobody_was_asked:
+                return "Nobody could be asked."
             case End.FAILED:
+                if not self.run_ids:
+                    return "To see what is wrong: evals doctor. Then the same command goes on."
                 return f"Some of it failed. To try that again: evals fix{self.run}"
         if not any(tally.planned for tally in self.tallies):
-            return "Nothing was left to be done. To ask everything anew: evals run --fresh"
+            return "Nothing was left to be asked or judged; with --fresh all is asked anew."
         return "Done. To see who is best: evals leaderboard"
 
 
@@ -88,7 +99,11 @@ def conclude(
     tallies = [tally for stage in watch.stages for tally in stage.tallies]
     ended = Ended(tallies, failures, interrupted)
     went = _how_runs_stand(settings, ended)
-    kept = _keep_files(settings, ended)
+    try:
+        kept = _keep_files(settings, ended)
+    except (MendableError, OSError) as error:
+        kept, failures = 0, [*failures, f"The files that models wrote were not kept: {error}"]
+        ended = replace(ended, failures=failures)
     if as_json:
         told = {"ended": NAMES[ended.how], "runs": went, "failures": list(failures)}
         print_json({**told, "advice": ended.advice()})
@@ -119,13 +134,21 @@ def _how_runs_stand(settings: Settings, ended: Ended) -> list[dict[str, Any]]:
         return []
     with open_warehouse(settings).reading() as db:
         given = {"runs": ended.run_ids, "models": ended.models}
-        return rows(query(db, "summaries/launched", given))
+        worked_at = {(tally.run_id, tally.model) for tally in ended.tallies}
+        found = rows(query(db, "summaries/launched", given))
+        return [row for row in found if (row["run_id"], row["model"]) in worked_at]
 
 
 def _table(went: Sequence[dict[str, Any]]) -> Table:
     """Narrow enough for any terminal."""
     simulated = " (SIMULATED models)" if all(row["simulated"] for row in went) else ""
-    table = Table(title=f"How it went{simulated}", box=SIMPLE, pad_edge=False)
+    table = Table(
+        title=f"How it went{simulated}",
+        box=SIMPLE,
+        padding=(0, 1),
+        pad_edge=False,
+        collapse_padding=True,
+    )
     table.add_column("model", overflow="fold")
     table.add_column("run")
     for heading in ("answered", "failed", "judged", "accuracy", "USD"):

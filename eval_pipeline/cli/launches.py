@@ -1,18 +1,19 @@
 """What `evals run`, `fix` and `job` do: a launch of Dagster's, followed here and summed up."""
 
 import shlex
+import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from eval_pipeline.alive import launches_at_work
 from eval_pipeline.benchmark import load_benchmark
 from eval_pipeline.cli.endings import conclude
-from eval_pipeline.cli.output import print_json, say, show
-from eval_pipeline.cli.places import open_warehouse
+from eval_pipeline.cli.output import print_json, printable, say, show
+from eval_pipeline.cli.places import results
 from eval_pipeline.cli.progress.following import following
 from eval_pipeline.definitions import find_job, named_jobs
 from eval_pipeline.defs.config import JudgedConfig, PredictionsConfig
@@ -26,8 +27,9 @@ from eval_pipeline.defs.launch import (
 )
 from eval_pipeline.discovery import look, look_up, pick
 from eval_pipeline.finding import FoundRun, find_runs, runs_to_fix
-from eval_pipeline.journal import Journal
+from eval_pipeline.journal import RUNS, Journal
 from eval_pipeline.options import Selection
+from eval_pipeline.overview import named_judges
 from eval_pipeline.progress import watching
 from eval_pipeline.running import gently, run_async
 from eval_pipeline.runs import Mode, RunError, check_filter
@@ -86,7 +88,7 @@ def start(wanted: Wanted, *, dry_run: bool, as_json: bool) -> None:
     if wanted.fresh and wanted.failed:
         raise RunError("--failed asks anew already: leave out --fresh.")
     settings = Settings.from_env()
-    evaluation = replace(wanted.evaluation(settings), tags=_command())
+    evaluation = replace(wanted.evaluation(settings), tags=_command(settings))
     evaluation.apply(settings)  # what is wrong is better said before anything is done
     if dry_run:
         _print_plans(_planned(settings, evaluation), as_json=as_json)
@@ -108,11 +110,10 @@ def repair(
             say("Nothing is missing in the latest run of any model, so there is nothing to fix.")
         return
     judging = JudgedConfig(mode=Mode.FIX, unsafe_no_sandbox=unsafe_no_sandbox)
-    in_order = sorted(runs, key=lambda run: run.run_id)
-    groups = [list(group) for _, group in groupby(in_order, key=lambda run: run.run_id)]
-    evaluations = [_continuing(group, judging) for group in groups]
+    evaluations = [_continuing(group, judging) for group in _launchable(runs)]
     tagged = [
-        replace(one, tags=_command(), judging=one.judging if judge else None) for one in evaluations
+        replace(one, tags=_command(settings), judging=one.judging if judge else None)
+        for one in evaluations
     ]
     work = partial(_evaluate if ask else _judge, settings, tagged)
     _carry_out(settings, work, as_json=as_json)
@@ -127,9 +128,8 @@ def list_jobs() -> None:
 def start_job(name: str, model: str | None, config: str | None) -> None:
     """Runs one of them."""
     settings = Settings.from_env()
-    work = partial(
-        run_job, find_job(settings, name), partition=model, config=config, tags=_command()
-    )
+    found, tags = find_job(settings, name), _command(settings)
+    work = partial(run_job, found, partition=model, config=config, tags=tags)
     _carry_out(settings, work, as_json=False)
 
 
@@ -148,6 +148,8 @@ def _judge(settings: Settings, evaluations: list[Evaluation], instance: Instance
 
 def _carry_out(settings: Settings, work: Work, *, as_json: bool) -> None:
     """Does it while progress is shown, and ends as it ended."""
+    if settings.output_dir is not None:  # that there is no room is better said before
+        settings.path(settings.output_dir).mkdir(parents=True, exist_ok=True)
     failures, interrupted = [], False
     with watching() as watch, following(as_json=as_json):
         try:
@@ -155,33 +157,45 @@ def _carry_out(settings: Settings, work: Work, *, as_json: bool) -> None:
                 failures = work(instance)
         except KeyboardInterrupt:
             interrupted = True
+            # It stops already: whoever goes on pressing would only miss how to go on.
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
     conclude(settings, watch, failures, interrupted=interrupted, as_json=as_json)
 
 
 def _named(settings: Settings, name: str) -> list[FoundRun]:
-    with open_warehouse(settings).reading() as db:
+    with results(settings, RUNS) as db:
         return find_runs(db, name)
 
 
 def _failed(settings: Settings) -> list[FoundRun]:
-    with open_warehouse(settings).reading() as db:
-        return runs_to_fix(db)
+    at_work = launches_at_work(settings.journal)
+    with results(settings) as db:
+        return runs_to_fix(db, named_judges(settings.judge), at_work)
+
+
+def _launchable(runs: list[FoundRun]) -> Iterator[list[FoundRun]]:
+    """Those that one launch can go on with: of one experiment, and of each model one."""
+    left = list(runs)
+    while left:
+        one_each = {run.model: run for run in left if run.experiment == left[0].experiment}
+        yield list(one_each.values())
+        left = [run for run in left if run not in one_each.values()]
 
 
 def _continuing(
     runs: list[FoundRun], judging: JudgedConfig, limits: Mapping[str, Any] | None = None
 ) -> Evaluation:
-    """A launch that goes on with these runs, all of one id, as they were begun."""
-    run_id, experiment = runs[0].run_id, runs[0].experiment
+    """A launch that goes on with these runs, all of one experiment, as they were begun."""
+    named = {run.model: run.run_id for run in runs}
     asking = PredictionsConfig(
-        mode=Mode.FIX, run_id=run_id, experiment=experiment, **(limits or {})
+        mode=Mode.FIX, runs=named, experiment=runs[0].experiment, **(limits or {})
     )
-    judged = judging.model_copy(update={"run_id": run_id})
-    return Evaluation(asking, judged, models=tuple(run.model for run in runs))
+    return Evaluation(asking, judging.model_copy(update={"runs": named}), models=tuple(named))
 
 
-def _command() -> dict[str, str]:
-    return {COMMAND: shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])}
+def _command(settings: Settings) -> dict[str, str]:
+    typed = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
+    return {COMMAND: settings.redact(printable(typed))}
 
 
 def _planned(settings: Settings, evaluation: Evaluation) -> "list[ModelPlan]":
@@ -194,12 +208,11 @@ def _planned(settings: Settings, evaluation: Evaluation) -> "list[ModelPlan]":
     if evaluation.models:
         models = look_up(journal, evaluation.models)
     else:
-        chosen = evaluation.chosen or Selection()
-        seen = run_async(look(settings, journal, chosen.models)).selected
-        found = {model.id: model for model in seen.models}
-        models = [found[name] for name in pick(found, chosen, among=list(found))]
+        seen, chosen = run_async(look(settings, journal)), evaluation.chosen or Selection()
+        some = seen.catalog.models if chosen.models else seen.selected.models
+        models = pick(some, chosen, settings.selection)
     asking = evaluation.asking
-    launch = Launch("planned", asking.mode, asking.run_id)
+    launch = Launch("planned", asking.mode, continue_runs=asking.runs)
     if asking.only_failed:
         launch = launch.for_failed()
     judging = evaluation.judging is not None

@@ -1,21 +1,16 @@
 """The `evals` commands that tell what there is and how it went."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from eval_pipeline.cli import completion
-from eval_pipeline.cli.output import AsJson, complain, print_json, say, show
-from eval_pipeline.cli.places import open_warehouse
+from eval_pipeline.cli.output import AsJson, print_json, say, show
+from eval_pipeline.cli.places import results
 
 if TYPE_CHECKING:  # loading these takes a moment that `evals --help` does without
-    from pathlib import Path
-
-    import duckdb
-
-    from eval_pipeline.settings import Settings
+    pass
 
 NO_RUNS = "There is no run yet: evals run"
 NO_CATALOG = (
@@ -23,6 +18,8 @@ NO_CATALOG = (
     "anything but a tiny question; or evals run"
 )
 LONGEST_QUESTION = 60
+FEW = 20
+"""So many failed replies of a run are told of each kind, unless all are asked for."""
 Model = Annotated[
     str | None, typer.Option("-m", "--model", help="Only models with this in the id.")
 ]
@@ -93,7 +90,7 @@ def models(
     if only_due:
         return due(as_json=as_json)
     settings = Settings.from_env()
-    with _results(settings) as db:
+    with results(settings) as db:
         known = model_rows(db, Journal(settings.journal))
     rows = chosen_models(known, pattern, everything=all_of_them)
     if as_json:
@@ -135,13 +132,14 @@ def runs(
     as_json: AsJson = False,
 ) -> None:
     """List all runs, the newest first."""
+    from eval_pipeline.alive import launches_at_work
     from eval_pipeline.overview import run_rows
     from eval_pipeline.reporting_runs import runs_table
     from eval_pipeline.settings import Settings
 
     settings = Settings.from_env()
-    at_work = _at_work(settings.journal)
-    with _results(settings) as db:
+    at_work = launches_at_work(settings.journal)
+    with results(settings) as db:
         known = run_rows(db, at_work, model=model)
     rows = known[:limit]
     if as_json:
@@ -161,26 +159,44 @@ def status(
     ] = None,
     *,
     failed: Annotated[bool, typer.Option("--failed", help="The items that failed.")] = False,
+    all_of_them: Annotated[
+        bool, typer.Option("--all", help="With --failed: every one, however many there are.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Tell how the latest runs, or one, stand: answered, failed, judged, and what to do next."""
+    from eval_pipeline.alive import launches_at_work
     from eval_pipeline.finding import find_runs
-    from eval_pipeline.overview import failed_replies, rows_of, run_rows
+    from eval_pipeline.overview import (
+        failed_replies,
+        named_judges,
+        other_rows_to_fix,
+        rows_of,
+        run_rows,
+    )
+    from eval_pipeline.reporting_runs import other_steps_left
     from eval_pipeline.settings import Settings
 
     settings = Settings.from_env()
-    at_work = _at_work(settings.journal)
-    with _results(settings) as db:
+    at_work, judges = launches_at_work(settings.journal), named_judges(settings.judge)
+    with results(settings) as db:
         if run is None:
-            rows = run_rows(db, at_work, latest=True)
+            rows = run_rows(db, at_work, judges=judges, latest=True)
+            others = other_rows_to_fix(db, at_work, rows, judges)
         else:
-            rows = rows_of(db, at_work, find_runs(db, run))
-        replies = [failed_replies(db, row) for row in rows] if failed else []
+            rows, others = rows_of(db, at_work, find_runs(db, run), judges), []
+        most = None if all_of_them or as_json else FEW
+        replies = failed_replies(db, rows, most) if failed else []
     if as_json:
-        return print_json([one for some in replies for one in some] if failed else rows)
+        return print_json(replies if failed else rows)
     if not rows:
         return say(NO_RUNS)
-    return _show_failed(rows, replies) if failed else _show_status(rows, run)
+    if failed:
+        return _show_failed(rows, replies)
+    _show_status(rows, run)
+    for line in other_steps_left(others):
+        say(line)
+    return None
 
 
 def show_item(
@@ -208,37 +224,12 @@ def show_item(
     from eval_pipeline.settings import Settings
 
     settings = Settings.from_env()
-    with _results(settings) as db:
+    with results(settings) as db:
         report = gather(db, settings, Journal(settings.journal), choose_item(db, run, item), sample)
     if as_json:
         print_json(report.as_json())
     else:
         page_through(sections(report))
-
-
-@contextmanager
-def _results(settings: "Settings") -> "Iterator[duckdb.DuckDBPyConnection]":
-    """The results with all that was journalled by now, also by runs that are at work."""
-    from eval_pipeline.journal import JournalError
-
-    warehouse = open_warehouse(settings)
-    try:
-        warehouse.publish()
-    except JournalError as error:  # such as a folder that can only be read
-        complain(f"{error}\nWhat follows is what was known before.")
-    with warehouse.reading() as db:
-        yield db
-
-
-def _at_work(journal: "Path") -> list[str]:
-    """The ids of launches whose process is alive."""
-    locks = sorted((journal / "locks").glob("run-*.lock"))
-    if not locks:  # which is known without loading Dagster
-        return []
-    from eval_pipeline.alive import Life, life_of
-
-    ids = [path.name.removeprefix("run-").removesuffix(".lock") for path in locks]
-    return [run_id for run_id in ids if life_of(journal, run_id) is Life.ALIVE]
 
 
 def _show_status(rows: Sequence[dict[str, Any]], run: str | None) -> None:
@@ -254,12 +245,14 @@ def _show_status(rows: Sequence[dict[str, Any]], run: str | None) -> None:
         say(line)
 
 
-def _show_failed(
-    rows: Sequence[dict[str, Any]], replies: Sequence[Sequence[dict[str, Any]]]
-) -> None:
+def _show_failed(rows: Sequence[dict[str, Any]], replies: Sequence[dict[str, Any]]) -> None:
     from eval_pipeline.reporting_runs import failed_line, failed_tables, show_line
 
-    for row, failed in zip(rows, replies, strict=True):
+    by_run: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for one in replies:
+        by_run.setdefault((one["run_id"], one["model"]), []).append(one)
+    for row in rows:
+        failed = by_run.get((row["run_id"], row["model"]), [])
         say(failed_line(row, failed))
         if failed:
             show(*failed_tables(failed))

@@ -59,8 +59,8 @@ def begin(
         bool, typer.Option("--debug", envvar=DEBUG, help="Show where in the code an error arose.")
     ] = False,
 ) -> None:
-    if debug:
-        os.environ[DEBUG] = "1"
+    # How errors are told is decided where they arrive: see `main`.
+    del debug
     if context.invoked_subcommand is not None:
         return
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
@@ -76,10 +76,11 @@ def main() -> None:
     try:
         app()
     except Exception as error:
-        if os.environ.get(DEBUG):
+        if os.environ.get(DEBUG) or "--debug" in sys.argv:
             raise
         complain(_in_words(error))
-        sys.exit(End.WRONG_USE if isinstance(error, MendableError | OSError) else End.FAILED)
+        wrong_use = isinstance(error, MendableError) and error.wrong_use
+        sys.exit(End.WRONG_USE if wrong_use else End.FAILED)
 
 
 def _in_words(error: Exception) -> str:

@@ -24,8 +24,9 @@ from eval_pipeline.cli.choices import (
     run_lines,
 )
 from eval_pipeline.cli.keys import pick, tick, type_in
-from eval_pipeline.cli.output import End, say
+from eval_pipeline.cli.output import End, complain, say
 from eval_pipeline.cli.places import open_warehouse
+from eval_pipeline.errors import MendableError
 
 if TYPE_CHECKING:  # loading these takes a moment that `evals --help` does without
     from eval_pipeline.choosing import OfferedModel
@@ -63,8 +64,13 @@ def menu(app: typer.Typer) -> None:
         if action == QUIT:
             return
         ask = _ASKED.get(action)
-        words = ask(settings) if ask else [action]
+        try:
+            words = ask(settings) if ask else [action]
+        except MendableError as error:
+            complain(str(error))
+            continue
         if words:
+            sys.argv[1:] = words  # which is what Dagster's history tells
             app(words, prog_name="evals")
 
 

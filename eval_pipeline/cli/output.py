@@ -54,7 +54,16 @@ def show(*tables: "RenderableType") -> None:
 
 def print_json(value: object) -> None:
     """One JSON document: dates as in ISO 8601, numbers that are none as null."""
-    typer.echo(json.dumps(_plain(value), indent=2, ensure_ascii=False))
+    typer.echo(escaped(json.dumps(_plain(value), indent=2, ensure_ascii=False)))
+
+
+def escaped(document: str) -> str:
+    """The same JSON without anything that a terminal would obey or not show."""
+    return "".join(
+        # JSON knows a character above U+FFFF as two halves.
+        one if one in "\n\t" or one.isprintable() else json.dumps(one)[1:-1]
+        for one in document
+    )
 
 
 WIDE = 160

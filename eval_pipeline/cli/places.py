@@ -1,10 +1,20 @@
 """Where commands find the results."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from eval_pipeline.cli.output import complain
 
 if TYPE_CHECKING:  # these take a moment to load that `evals --help` does without
+    import duckdb
+
+    from eval_pipeline.journal import Stream
     from eval_pipeline.settings import Settings
     from eval_pipeline.warehouse import Warehouse
+
+LARGE = 200_000_000
+"""Bytes of answers and verdicts that take a while to publish: not while a launch writes more."""
 
 
 def open_warehouse(settings: "Settings | None" = None) -> "Warehouse":
@@ -15,3 +25,33 @@ def open_warehouse(settings: "Settings | None" = None) -> "Warehouse":
 
     settings = settings or Settings.from_env()
     return Warehouse(settings.database, Journal(settings.journal))
+
+
+@contextmanager
+def results(
+    settings: "Settings | None" = None, *parts: "Stream[Any]"
+) -> "Iterator[duckdb.DuckDBPyConnection]":
+    """The results with what was journalled by now, also by launches at work or killed."""
+    from eval_pipeline.journal import JournalError
+
+    warehouse = open_warehouse(settings)
+    try:
+        warehouse.publish(*(parts or _worth_waiting_for(warehouse)))
+    except JournalError as error:  # such as a folder that can only be read
+        complain(f"{error}\nWhat follows is what was known before.")
+    with warehouse.reading() as db:
+        yield db
+
+
+def _worth_waiting_for(warehouse: "Warehouse") -> "list[Stream[Any]]":
+    """All parts, or the small ones while a launch keeps making large ones larger."""
+    from eval_pipeline.alive import launches_at_work
+    from eval_pipeline.journal import JUDGED, PREDICTIONS, REJUDGED, STREAMS
+
+    journal, large = warehouse.journal, (PREDICTIONS, JUDGED, REJUDGED)
+    if not warehouse.path.exists() or not launches_at_work(journal.root):
+        return list(STREAMS)
+    if sum(path.stat().st_size for one in large for path in journal.files(one)) < LARGE:
+        return list(STREAMS)
+    complain("A launch is at work: answers and verdicts are told as they were published last.")
+    return [one for one in STREAMS if one not in large]

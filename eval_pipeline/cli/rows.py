@@ -3,15 +3,16 @@
 import json
 import shutil
 import sys
-from collections.abc import Sequence
+from codecs import getincrementaldecoder
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from tempfile import TemporaryFile
+from typing import IO, TYPE_CHECKING, Any
 
 import typer
 
-from eval_pipeline.cli.output import WIDE, console, printable, say, show
+from eval_pipeline.cli.output import WIDE, console, escaped, printable, say, show
 from eval_pipeline.errors import MendableError
 
 if TYPE_CHECKING:  # these take a moment to load that `evals --help` does without
@@ -27,6 +28,7 @@ LARGE = 1000
 NARROWEST, BETWEEN = 12, 2
 """Columns of the terminal: what a long text can be folded to, and what is between two columns."""
 AT_ONCE = 64 * 1024
+STDOUT = {Path("-"), Path("/dev/stdout")}
 
 
 class Format(StrEnum):
@@ -39,8 +41,17 @@ class Format(StrEnum):
     PARQUET = "parquet"
 
 
+STREAMED = {Format.CSV, Format.JSONL}
+"""What can be used without its end; the rest is whole or not there."""
+
+
 class FormatError(MendableError):
     """A format that does not go where it is to go; the message says what to do."""
+
+
+def file_of(output: Path | None) -> Path | None:
+    """The file to write, if it is not stdout under one of its names."""
+    return None if output in STDOUT else output
 
 
 def format_of(chosen: Format | None, output: Path | None, *, as_json: bool) -> Format:
@@ -63,19 +74,21 @@ def print_rows(
     db: "duckdb.DuckDBPyConnection", sql: str, form: Format, output: Path | None
 ) -> None:
     """Runs the query and hands its rows on."""
-    from eval_pipeline.exporting import write_result, write_rows
-    from eval_pipeline.querying import first_rows, in_words, only_reading
+    from eval_pipeline.exporting import opened, stream_rows, write_result, write_rows
+    from eval_pipeline.querying import first_rows, in_words, interruptibly, only_reading
 
-    statement = only_reading(db, sql)
+    statement = interruptibly(db, lambda: only_reading(db, sql))
     if form is Format.TABLE:
-        return _show_rows(first_rows(db, statement))
+        return _show_rows(interruptibly(db, lambda: first_rows(db, statement)))
     with in_words():
         if output is not None:
-            return write_result(db, statement, output, form)
-        with TemporaryDirectory(prefix="evals-") as folder:
-            path = Path(folder) / f"result.{form}"
-            write_rows(db, statement, path, form)
-            return _send(path, form)
+            return interruptibly(db, lambda: write_result(db, statement, output, form))
+        if form in STREAMED:
+            return stream_rows(db, statement, form, _sender(form))
+        with TemporaryFile() as file:  # without a name, so that nothing is left of it
+            path = opened(file.fileno())
+            interruptibly(db, lambda: write_rows(db, statement, path, form))
+            return _send(file, form)
 
 
 def _by_suffix(path: Path) -> Format:
@@ -88,16 +101,28 @@ def _by_suffix(path: Path) -> Format:
     return Format(form)
 
 
-def _send(path: Path, form: Format) -> None:
-    """Copies the file to stdout; a terminal must not obey what models have written."""
+def _send(file: IO[bytes], form: Format) -> None:
+    """Copies the file to stdout."""
+    file.seek(0)
     if form is Format.PARQUET:
-        with path.open("rb") as file:
-            shutil.copyfileobj(file, sys.stdout.buffer)
-        return
-    shown = printable if sys.stdout.isatty() else str
-    with path.open(encoding="utf-8", newline="") as file:
-        while text := file.read(AT_ONCE):
-            typer.echo(shown(text), nl=False)
+        return shutil.copyfileobj(file, sys.stdout.buffer)
+    send = _sender(form)
+    while data := file.read(AT_ONCE):
+        send(data)
+    return None
+
+
+def _sender(form: Format) -> Callable[[bytes], None]:
+    """Writes to stdout; a terminal must not obey what models have written."""
+    decoder = getincrementaldecoder("utf-8")()
+    shown: Callable[[str], str] = str
+    if sys.stdout.isatty():
+        shown = printable if form is Format.CSV else escaped
+
+    def send(data: bytes) -> None:
+        typer.echo(shown(decoder.decode(data)), nl=False)
+
+    return send
 
 
 def _show_rows(found: "FirstRows") -> None:

@@ -69,7 +69,7 @@ def model_catalog(
 ) -> dg.MaterializeResult[None]:
     """Every model the gateways offer, with prices and abilities; the selected are partitions."""
     settings = config.apply(settings)
-    refreshed = run_async(refresh(settings, warehouse.journal, config.also))
+    refreshed = run_async(refresh(settings, warehouse.journal))
     changes = keep_in_step(context.instance, refreshed)
     warehouse.publish(SIGHTINGS)
     with warehouse.get_connection() as db:

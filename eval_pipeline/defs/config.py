@@ -5,6 +5,7 @@ from typing import Any, Self
 import dagster as dg
 from pydantic import Field
 
+from eval_pipeline.options import Plan
 from eval_pipeline.runs import Mode
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.predict import Launch
@@ -23,9 +24,6 @@ class CatalogConfig(dg.Config):
         default=None, description="Providers whose models are left out."
     )
     text_only: bool | None = Field(default=None, description="Only models that read text.")
-    also: list[str] = Field(
-        default=[], description="Patterns of models that are taken besides those selected."
-    )
 
     @classmethod
     def of(cls, settings: Settings) -> Self:
@@ -56,6 +54,9 @@ class LaunchConfig(dg.Config):
     run_id: str | None = Field(
         default=None, description="The run to continue (the first characters are enough)."
     )
+    runs: dict[str, str] = Field(
+        default={}, description="The same for each of several models: model to run."
+    )
     budget_usd: float | None = Field(
         default=None,
         description="Stop asking when the run has cost so much, over all models, judging and "
@@ -79,7 +80,18 @@ class LaunchConfig(dg.Config):
 
     def launch(self, run: dg.DagsterRun) -> Launch:
         """Under which run, and what becomes of earlier work."""
-        return Launch(run.run_id, self.mode, self.run_id, retry_of=run.root_run_id)
+        return Launch(
+            run.run_id,
+            self.mode,
+            self.run_id,
+            retry_of=run.root_run_id,
+            continue_runs=self.runs,
+        )
+
+    @property
+    def names_runs(self) -> bool:
+        """Whether it says which runs are to be continued."""
+        return self.run_id is not None or bool(self.runs)
 
 
 class PredictionsConfig(LaunchConfig):
@@ -140,18 +152,19 @@ class PredictionsConfig(LaunchConfig):
         )
 
     def apply(self, settings: Settings) -> Settings:
-        """The settings with what this launch says instead."""
+        """The settings with what this launch says instead; a run that goes on has its own plan."""
+        plan = _given(
+            text_only=self.text_only,
+            max_samples=self.max_samples,
+            samples=self.samples,
+            suites=self.suites,
+            categories=self.categories,
+            test_filter=self.test_filter,
+        )
         return settings.overridden(
             _given(experiment=self.experiment)
             | {
-                "plan": _given(
-                    text_only=self.text_only,
-                    max_samples=self.max_samples,
-                    samples=self.samples,
-                    suites=self.suites,
-                    categories=self.categories,
-                    test_filter=self.test_filter,
-                ),
+                "plan": Plan().model_dump() if self.names_runs else plan,
                 "concurrency": _given(
                     num_workers=self.num_workers, max_concurrent_models=self.max_concurrent_models
                 ),

@@ -3,25 +3,29 @@
 import json
 import logging
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import chdir, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import dagster as dg
 from dagster._core.instance.ref import InstanceRef
 from dagster_shared.error import SerializableErrorInfo
 
-from eval_pipeline.benchmark import current
-from eval_pipeline.defs.automation import RESULTS
-from eval_pipeline.defs.config import CatalogConfig, JudgedConfig, PredictionsConfig
+from eval_pipeline.benchmark import current, past_items
+from eval_pipeline.coding.records import CodingTask
+from eval_pipeline.defs.automation import RESULTS, SEES_TO_THE_REST
+from eval_pipeline.defs.config import JudgedConfig, PredictionsConfig
 from eval_pipeline.defs.graph import build_graph
 from eval_pipeline.defs.partitions import MODELS, SOME, tags_for
 from eval_pipeline.defs.sensors.dead_runs import close_dead_runs
-from eval_pipeline.discovery import known_models, look_up, pick
-from eval_pipeline.journal import Journal
+from eval_pipeline.discovery import listed_models, look_up, pick
+from eval_pipeline.history import PAST_RUNS
+from eval_pipeline.journal import RUNS, Journal
 from eval_pipeline.options import Selection
+from eval_pipeline.records import Item, Run
 from eval_pipeline.running import run_async
 from eval_pipeline.runs import Mode, RunError, check_filter, planned
 from eval_pipeline.settings import Settings
@@ -60,6 +64,14 @@ class Evaluation:
     models: tuple[str, ...] = ()
     tags: Mapping[str, str] = field(default_factory=dict)
 
+    def runs(self, journal: Journal) -> Iterator[Run]:
+        """The runs that it goes on with."""
+        for model in self.models:
+            begins = self.asking.runs.get(model, self.asking.run_id or "")
+            for run in journal.read(PAST_RUNS, model):
+                if run.run_id.startswith(begins):
+                    yield next(journal.read_file(RUNS, model, run.run_id))
+
     def apply(self, settings: Settings) -> Settings:
         """The settings with what this launch says instead."""
         asking = self.asking.apply(settings)
@@ -77,20 +89,20 @@ def evaluate_all(
 ) -> list[str]:
     """Inputs, then all stages for all models in one run; returns what went wrong."""
     graph, tags = build_graph(settings), dict(evaluation.tags)
-    catalog = CatalogConfig(also=list(evaluation.chosen.models) if evaluation.chosen else [])
-    if failures := _materialize(graph, instance, INPUTS, tags, {"model_catalog": catalog}):
+    if failures := _materialize(graph, instance, INPUTS, tags, {}):
         return failures
-    # Better to miss an item, a judge or a sandbox before the models are asked and paid.
     journal, set_here = Journal(settings.journal), evaluation.apply(settings)
-    _check(journal, set_here, judging=evaluation.judging is not None)
-    models = _models(evaluation, instance, journal)
+    models = _models(evaluation, settings, journal, instance.get_dynamic_partitions(MODELS))
+    # Better to miss an item, a judge or a sandbox before the models are asked and paid.
+    _check(evaluation, set_here, journal)
+    instance.add_dynamic_partitions(MODELS, models)
     # As one run, which asks all models, several at a time.
     tags |= tags_for(models, instance.get_dynamic_partitions(MODELS))
+    config: dict[str, dg.Config] = {"predictions": evaluation.asking}
     if evaluation.judging is None:
-        config: dict[str, dg.Config] = {"predictions": evaluation.asking}
         return _materialize(graph, instance, ["predictions"], tags, config)
-    config = {"predictions": evaluation.asking, "judged": evaluation.judging}
-    return _materialize(graph, instance, STAGES, tags, config)
+    config["judged"] = evaluation.judging
+    return _materialize(graph, instance, STAGES, {**tags, SEES_TO_THE_REST: "true"}, config)
 
 
 def judge_all(
@@ -106,31 +118,42 @@ def judge_all(
     return _materialize(build_graph(settings), instance, ["judged", *RESULTS], tags, config)
 
 
-def _check(journal: Journal, settings: Settings, *, judging: bool) -> None:
+def _check(evaluation: Evaluation, settings: Settings, journal: Journal) -> None:
     """That there is something to ask, and whoever is to grade it."""
-    benchmark = current(journal, settings)
-    check_filter(benchmark.items, settings.plan)
-    if not judging:
+    asked = _asked(evaluation, settings, journal)
+    if evaluation.judging is None:
         return
     look_up(journal, [*settings.judge.models, *settings.coding.reviewers])
-    coding, asked = benchmark.version.coding_suites, planned(benchmark.items, settings.plan)
-    tasks = [benchmark.items[brief.key] for brief in asked if brief.key.suite in coding]
+    tasks = [item for item in asked if isinstance(item, CodingTask)]
     run_async(Workshop(settings.coding, settings.data).check(tasks))
 
 
+def _asked(evaluation: Evaluation, settings: Settings, journal: Journal) -> Iterable[Item]:
+    """The items of the runs that go on, or those that the filter leaves."""
+    if evaluation.asking.names_runs:
+        return _items_of(evaluation.runs(journal), journal)
+    items = current(journal, settings).items
+    check_filter(items, settings.plan)
+    return (items[brief.key] for brief in planned(items, settings.plan))
+
+
+def _items_of(runs: Iterable[Run], journal: Journal) -> Iterator[Item]:
+    for run in runs:
+        items = past_items(journal, run.benchmark_version)
+        yield from (items[key] for key in run.plan)
+
+
 def _models(
-    evaluation: Evaluation, instance: dg.DagsterInstance, journal: Journal
+    evaluation: Evaluation, settings: Settings, journal: Journal, known: Sequence[str]
 ) -> Sequence[str]:
-    """Who is asked: partitions, which those that a run names become if they are none."""
-    known = instance.get_dynamic_partitions(MODELS)
+    """Who is asked: all partitions, or those that the launch names, which become some."""
     if evaluation.models:
-        look_up(journal, evaluation.models)
-        missing = [model for model in evaluation.models if model not in known]
-        instance.add_dynamic_partitions(MODELS, missing)
-        return evaluation.models
+        return [model.id for model in look_up(journal, evaluation.models)]
     if evaluation.chosen is None:
         return known
-    return pick(known_models(journal), evaluation.chosen, among=known)
+    chosen = evaluation.chosen
+    some = listed_models(journal) if chosen.models else look_up(journal, known)
+    return [model.id for model in pick(some, chosen, settings.selection)]
 
 
 def run_job(
@@ -193,14 +216,29 @@ def _materialize(
     tags: Mapping[str, str],
     config: Mapping[str, dg.Config],
 ) -> list[str]:
-    result = graph.resolve_implicit_global_asset_job_def().execute_in_process(
-        instance=instance,
-        asset_selection=[dg.AssetKey(name) for name in assets],
-        tags=dict(tags),
-        run_config=dg.RunConfig(ops=dict(config), loggers=QUIET),
-        raise_on_error=False,
-    )
+    run_id = str(uuid4())
+    with _canceled_if_never_started(instance, run_id):
+        result = graph.resolve_implicit_global_asset_job_def().execute_in_process(
+            instance=instance,
+            run_id=run_id,
+            asset_selection=[dg.AssetKey(name) for name in assets],
+            tags=dict(tags),
+            run_config=dg.RunConfig(ops=dict(config), loggers=QUIET),
+            raise_on_error=False,
+        )
     return _failures(result)
+
+
+@contextmanager
+def _canceled_if_never_started(instance: dg.DagsterInstance, run_id: str) -> Iterator[None]:
+    """Interrupted at the very beginning, Dagster would have the run wait for ever."""
+    try:
+        yield
+    except BaseException:
+        run = instance.get_run_by_id(run_id)
+        if run is not None and run.status is dg.DagsterRunStatus.NOT_STARTED:
+            instance.report_run_canceled(run)
+        raise
 
 
 def _failures(result: dg.ExecuteInProcessResult) -> list[str]:

@@ -4,7 +4,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import dagster as dg
-from dagster._core.definitions.data_version import CODE_VERSION_TAG, DATA_VERSION_TAG
+from dagster._core.definitions.data_version import (
+    CODE_VERSION_TAG,
+    DATA_VERSION_IS_USER_PROVIDED_TAG,
+    DATA_VERSION_TAG,
+    get_input_data_version_tag,
+    get_input_event_pointer_tag,
+)
 from dagster._core.definitions.partitions.context import PartitionLoadingContext
 
 from eval_pipeline.defs.metadata import listed
@@ -16,6 +22,13 @@ MODELS = "models"
 ONE = "dagster/partition"
 # Dagster has no word for partitions that are not neighbours, in one run; so this one is ours.
 SOME = "evals/models"
+# Not those that were never started: who launches a run queues it, or was killed.
+BUSY = (
+    dg.DagsterRunStatus.QUEUED,
+    dg.DagsterRunStatus.STARTING,
+    dg.DagsterRunStatus.STARTED,
+    dg.DagsterRunStatus.CANCELING,
+)
 RANGE_START, RANGE_END = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
 
 
@@ -64,15 +77,29 @@ def tell_each(
             context.add_asset_metadata(metadata, partition_key=model)
         return
     # Dagster does not know of these partitions, so it must be told that they are materialized.
-    tags = {DATA_VERSION_TAG: version.value}
+    tags = {DATA_VERSION_TAG: version.value, DATA_VERSION_IS_USER_PROVIDED_TAG: "true"}
     if code_version := context.assets_def.code_versions_by_key.get(context.asset_key):
         tags[CODE_VERSION_TAG] = code_version
+    for upstream in context.assets_def.asset_deps[context.asset_key]:
+        tags |= _provenance(context.instance, upstream)
     for model, metadata in told.items():
         context.log_event(
             dg.AssetMaterialization(
                 context.asset_key, partition=model, metadata=metadata, tags=tags
             )
         )
+
+
+def _provenance(instance: dg.DagsterInstance, upstream: dg.AssetKey) -> dict[str, str]:
+    """Of what state of another asset it was made, in the words by which Dagster finds it stale."""
+    records = instance.fetch_materializations(upstream, limit=1).records
+    if not records or (made := records[0].asset_materialization) is None:
+        return {}
+    version = (made.tags or {}).get(DATA_VERSION_TAG, "")
+    return {
+        get_input_data_version_tag(upstream): version,
+        get_input_event_pointer_tag(upstream): str(records[0].storage_id),
+    }
 
 
 def models_named(tags: Mapping[str, str], known: Sequence[str]) -> list[str]:
@@ -109,12 +136,22 @@ def asked_models(context: dg.AssetExecutionContext) -> list[str]:
 
 
 def keep_in_step(instance: dg.DagsterInstance, refreshed: Refreshed) -> Changes:
-    """Adds and removes partitions; what a removed model's runs left behind stays."""
-    changes = refreshed.changes(instance.get_dynamic_partitions(MODELS))
+    """Adds and removes partitions; what a removed model's runs left behind stays.
+
+    A launch may have named models that are not selected: until it has ended they are partitions.
+    """
+    known = instance.get_dynamic_partitions(MODELS)
+    busy = {model for run in unfinished_runs(instance) for model in models_named(run.tags, known)}
+    changes = refreshed.changes(known, busy)
     instance.add_dynamic_partitions(MODELS, list(changes.added))
     for gone in changes.removed:
         instance.delete_dynamic_partition(MODELS, gone)
     return changes
+
+
+def unfinished_runs(instance: dg.DagsterInstance) -> Sequence[dg.DagsterRun]:
+    """The runs that Dagster believes to be at work, or to be so soon."""
+    return instance.get_runs(dg.RunsFilter(statuses=list(BUSY)))
 
 
 def refresh_told(

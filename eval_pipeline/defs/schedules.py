@@ -7,7 +7,7 @@ from typing import Any
 
 import dagster as dg
 
-from eval_pipeline.defs.partitions import MODELS, models_named
+from eval_pipeline.defs.partitions import MODELS, models_named, unfinished_runs
 from eval_pipeline.discovery import known_models
 from eval_pipeline.due import Decision, decide, for_people, standings, summed_up
 from eval_pipeline.environment import SettingsError
@@ -19,13 +19,6 @@ DUE = "evals/due"
 """The tag of a run that the schedule requested: why."""
 LONGEST_TAG = 63
 FOR_ALL = {"evaluate_all", "fix_evaluation"}
-# Not those that were never started: who launches a run queues it, or was killed.
-BUSY = (
-    dg.DagsterRunStatus.QUEUED,
-    dg.DagsterRunStatus.STARTING,
-    dg.DagsterRunStatus.STARTED,
-    dg.DagsterRunStatus.CANCELING,
-)
 NOBODY = (
     "No model is selected yet, so nobody can be due. To fetch the catalog: dagster asset "
     "materialize --select model_catalog (or the job refresh_catalog)."
@@ -98,7 +91,7 @@ def busy_models(
     instance: dg.DagsterInstance, models: Sequence[str], experiment: str
 ) -> dict[str, str]:
     """The models that unfinished runs ask under the experiment, each with the id of one."""
-    unfinished = instance.get_runs(dg.RunsFilter(statuses=list(BUSY)))
+    unfinished = unfinished_runs(instance)
     asking = [run for run in unfinished if _experiment(run.run_config) in (None, experiment)]
     return {model: run.run_id for run in asking for model in _covered(run, models)}
 

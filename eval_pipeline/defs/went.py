@@ -53,7 +53,8 @@ def how_asking_went(
     db: duckdb.DuckDBPyConnection, tallies: Sequence[Tally], experiment: str, launch: Launch
 ) -> dict[str, Metadata]:
     """For each model its run as a whole, and what this launch did about it."""
-    models, continued = [tally.model for tally in tallies], launch.continue_run or ""
+    models = [tally.model for tally in tallies]
+    continued = [*filter(None, [launch.continue_run]), *launch.continue_runs.values()]
     given = {"models": models, "experiment": experiment, "continued": continued}
     found = {row.pop("model"): row for row in rows(query(db, "summaries/asked", given))}
     kept = rows_by_model(db, "predictions", models)

@@ -14,6 +14,8 @@ from eval_pipeline.errors import MendableError
 class JournalError(MendableError):
     """Finished work can not be kept or read; the message says what to do."""
 
+    wrong_use = False
+
 
 class GoneError(JournalError):
     """A file was compacted while it was read; to list the files again is enough."""

@@ -1,7 +1,7 @@
 """Which run each model would go on with, and what would be asked in it."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from eval_pipeline.benchmark import Benchmark
@@ -19,7 +19,7 @@ from eval_pipeline.providers.chat import ChatRequest
 from eval_pipeline.providers.gateways import Gateways
 from eval_pipeline.records import Item, Model, Run, Usage
 from eval_pipeline.running import in_a_thread
-from eval_pipeline.runs import OpenRun, RunError, which_run
+from eval_pipeline.runs import Mode, OpenRun, RunError, which_run
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.asker import Asker
 from eval_pipeline.stages.grading import graders_of
@@ -60,7 +60,7 @@ async def _judging(
         raise RunError(
             f"The judge {missing[0]} is in no gateway's list; `evals models` shows them."
         )
-    as_usual = Launch(launch.run_id, continue_run=launch.continue_run)
+    as_usual = replace(launch, mode=Mode.AUTO, only_failed=False)
     judges = [known[name] for name in settings.judge.models]
     return Judging(
         graders_of(judges, settings, gateways, as_usual.origin),
@@ -132,8 +132,8 @@ class _Planner:
     def _which(self, asker: Asker) -> OpenRun:
         """The run that the stage `predictions` would go on with or open."""
         launch = self.launch
-        wanted = wanted_run(asker, self.benchmark, launch, self.settings, self.journal)
-        return which_run(self.journal, wanted, launch.mode, run_id=launch.continue_run)
+        wanted, mode = wanted_run(asker, self.benchmark, launch, self.settings, self.journal)
+        return which_run(self.journal, wanted, mode, run_id=launch.run_for(asker.model.id))
 
     def _carried(self, asker: Asker, opened: OpenRun) -> Carried:
         run = opened.run

@@ -96,7 +96,7 @@ class Judging:
 
     def _runs(self, model: str, coming: Coming | None) -> Iterator[tuple[Run, Coming | None]]:
         """The runs that would be judged, and what one of them will have besides."""
-        wanted = self.launch.continue_run
+        wanted = self.launch.run_for(model)
         opened = False
         for past in self.journal.read(PAST_RUNS, model):
             more = coming if coming and coming.run.run_id == past.run_id else None
@@ -156,7 +156,7 @@ class Judging:
     @cached_property
     def _versions(self) -> Set[str] | None:
         """The benchmark versions whose runs are judged again, as the stage has it; None for all."""
-        if self.launch.continue_run is not None or not self._each_judges_all:
+        if self.launch.names_runs or not self._each_judges_all:
             return None
         published = {one.benchmark_version for one in minted(self.journal)[-1:]}
         return {self.benchmark.version.benchmark_version} | published

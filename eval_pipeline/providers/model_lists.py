@@ -37,6 +37,8 @@ _REASONS = {
 class CatalogError(MendableError):
     """Why there is no list of models, in one sentence."""
 
+    wrong_use = False
+
 
 class ModelList(NamedTuple):
     """The models of a list that could be read, and what was wrong with the rest."""

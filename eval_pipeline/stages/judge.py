@@ -213,7 +213,7 @@ class _Judge:
         return job.grader.guess_usd(few, self._items(run))
 
     def _runs(self, model: str) -> Iterator[Run]:
-        wanted = self.launch.continue_run
+        wanted = self.launch.run_for(model)
         for run in self.journal.read(PAST_RUNS, model):
             if wanted is not None and not run.run_id.startswith(wanted):
                 continue
@@ -229,7 +229,7 @@ class _Judge:
         To judge archived runs once more costs as much again, and no leaderboard shows it.
         """
         again = self.this_judge or self.launch.mode is Mode.FRESH
-        if self.launch.continue_run is not None or not again:
+        if self.launch.names_runs or not again:
             return None
         loaded = sorted(self.journal.read(VERSIONS), key=lambda version: version.loaded_at)
         return {one.benchmark_version for one in [*loaded[-1:], *minted(self.journal)[-1:]]}

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from eval_pipeline.benchmark import Benchmark, past_items
@@ -47,6 +47,17 @@ class Launch:
     continue_run: str | None = None
     retry_of: str | None = None
     only_failed: bool = False
+    # For each of these models another one to continue.
+    continue_runs: Mapping[str, str] = field(default_factory=dict)
+
+    def run_for(self, model: str) -> str | None:
+        """The run of the model that is to be continued, if one is named."""
+        return self.continue_runs.get(model, self.continue_run)
+
+    @property
+    def names_runs(self) -> bool:
+        """Whether it says which runs are to be continued."""
+        return self.continue_run is not None or bool(self.continue_runs)
 
     @property
     def origin(self) -> str:
@@ -60,7 +71,7 @@ class Launch:
     @property
     def repairs(self) -> bool:
         """Whether it mends an earlier run, where there is one, instead of evaluating anew."""
-        return self.mode in (Mode.RESUME, Mode.FIX) or self.continue_run is not None
+        return self.mode in (Mode.RESUME, Mode.FIX) or self.names_runs
 
 
 async def predict(
@@ -116,8 +127,7 @@ class _Predict:
             try:
                 opened = await asyncio.to_thread(self._open, asker)
             except NothingFailedError as nothing:
-                tally.stop(str(nothing), failed=False)
-                log.info(tally.stopped)
+                log.info(nothing)
                 return
             tally.run_id = opened.run.run_id
             if self.launch.repairs and opened.run.run_id == self.launch.run_id:
@@ -175,13 +185,9 @@ class _Predict:
 
     def _open(self, asker: Asker) -> OpenRun:
         launch = self.launch
-        return open_run(
-            self.journal,
-            wanted_run(asker, self.benchmark, launch, self.settings, self.journal),
-            launch.mode,
-            run_id=launch.continue_run,
-            retry_of=launch.retry_of,
-        )
+        run, mode = wanted_run(asker, self.benchmark, launch, self.settings, self.journal)
+        named = launch.run_for(asker.model.id)
+        return open_run(self.journal, run, mode, run_id=named, retry_of=launch.retry_of)
 
     async def _carry_over(
         self, asker: Asker, opened: OpenRun, items: Mapping[ItemKey, Item]
@@ -204,13 +210,14 @@ class _Predict:
 
 def wanted_run(
     asker: Asker, benchmark: Benchmark, launch: Launch, settings: Settings, journal: Journal
-) -> Run:
-    """The run that a launch would open for a model if there were none to go on with."""
-    failed = None
+) -> tuple[Run, Mode]:
+    """The run that a launch would open for a model, and whether it goes on with one like it."""
+    failed, mode = None, launch.mode
     if launch.only_failed:
         own = (launch.run_id, launch.retry_of)
         failed = failed_in_latest(journal, asker.model, settings.experiment, but=own)
-    return new_run(
+        mode = Mode.FIX if failed.begun else mode
+    run = new_run(
         launch.run_id,
         asker.model,
         benchmark,
@@ -222,6 +229,7 @@ def wanted_run(
         samples=settings.plan.samples,
         failed=failed,
     )
+    return run, mode
 
 
 def _announce(opened: OpenRun, model: Model, tally: Tally) -> None:

@@ -18,6 +18,8 @@ WORK = "/work"
 class SandboxError(MendableError):
     """The sandbox could not do its part; says nothing about the code that was to run in it."""
 
+    wrong_use = False
+
 
 @dataclass(frozen=True)
 class Limits:

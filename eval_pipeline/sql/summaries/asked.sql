@@ -1,4 +1,4 @@
--- How asking went: of each of $models the run last worked at under $experiment, or the one named by $continued, as a
+-- How asking went: of each of $models the run last worked at under $experiment, or the one that $continued names, as a
 -- whole.
 with worked_at as (
     select run_id, model, max(finished_at) as moment
@@ -11,7 +11,10 @@ current_runs as (
     from runs
     left join worked_at using (run_id, model)
     where list_contains($models, model)
-        and if($continued = '', experiment = $experiment, starts_with(run_id, $continued))
+        and if(
+            len($continued) = 0,
+            experiment = $experiment,
+            list_bool_or([starts_with(run_id, begins) for begins in $continued]))
     qualify row_number() over (partition by model order by greatest(opened_at, moment) desc, run_id) = 1
 ),
 ended as (

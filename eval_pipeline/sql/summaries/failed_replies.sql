@@ -1,52 +1,69 @@
--- What went wrong in one run, reply by reply: asked in vain (no answer), judged in vain (no verdict), or scored below 1
--- by one version of a judge (wrong). What was not asked or not judged yet is not among it.
-with replies as (
+-- What went wrong in runs, reply by reply: asked in vain (no answer), judged in vain (no verdict), or scored below 1 by
+-- the judge that stands for the run (wrong). What was not asked or not judged yet is not among it. The runs are named by
+-- $run_ids and, in the same order, $models. Of each run and way to go wrong the first $most, or all if that is NULL;
+-- alike is how many there are.
+with meant as (
+    select unnest($run_ids::varchar[]) as run_id, unnest($models::varchar[]) as model
+),
+standing as (
+    select run_id, model, judge, judge_version
+    from run_standing
+    semi join meant using (run_id, model)
+    where stands
+),
+verdicts as (
     select
-        predictions.run_id,
-        predictions.model,
-        predictions.suite,
-        predictions.item_id,
-        predictions.sample,
-        predictions.outcome,
-        predictions.error,
-        predictions.is_result,
-        judged.prediction_id is not null as is_judged,
-        judged.outcome as judge_outcome,
+        run_id, model, prediction_id, outcome as judge_outcome, score, failed_step, extracted_answer, reason,
+        true as is_judged
+    from judged
+    semi join standing using (run_id, model, judge, judge_version)
+    where score is null or score < 1
+),
+replies as (
+    select
+        run_id,
+        model,
+        case when not is_result then 'no answer' when score is null then 'no verdict' else 'wrong' end as went,
+        suite,
+        item_id,
+        sample,
+        outcome,
+        error,
+        judge_outcome,
         score,
         failed_step,
         extracted_answer,
         reason
     from predictions
+    semi join meant using (run_id, model)
     semi join plans using (run_id, model, suite, item_id)
-    left join judged
-        on judged.prediction_id = predictions.prediction_id
-        and judged.run_id = predictions.run_id
-        and judged.model = predictions.model
-        and judged.judge = $judge
-        and judged.judge_version = $judge_version
-    where predictions.run_id = $run_id and predictions.model = $model
+    left join verdicts using (run_id, model, prediction_id)
+    where not is_result or is_judged
 )
 select
-    replies.run_id,
-    replies.model,
-    case when not is_result then 'no answer' when score is null then 'no verdict' else 'wrong' end as went,
-    replies.suite,
+    run_id,
+    model,
+    went,
+    suite,
     category,
-    replies.item_id,
-    replies.sample,
-    runs.samples,
+    item_id,
+    sample,
+    samples,
     outcome,
     error,
     judge_outcome,
     score,
     failed_step,
     extracted_answer,
-    reason
+    reason,
+    count(*) over (partition by run_id, model, went) as alike
 from replies
 join runs using (run_id, model)
 join benchmark_versions using (benchmark_version, suite)
 join items using (suite, suite_version, item_id)
-where replies.sample < runs.samples
-    and (not is_result or is_judged and score is null or score < 1)
+where sample < samples
+qualify $most is null
+    or row_number() over (partition by run_id, model, went order by suite, category, item_id, sample) <= $most
 order by
-    array_position(['no answer', 'no verdict', 'wrong'], went), replies.suite, category, replies.item_id, replies.sample
+    opened_at desc, run_id, model,
+    array_position(['no answer', 'no verdict', 'wrong'], went), suite, category, item_id, sample

@@ -1,17 +1,13 @@
 -- Every model of the catalog with how its latest run went, the selected ones first.
-with official as (
-    select distinct judge, judge_version, true as is_official
-    from leaderboard_entries
-    where is_official
-),
-latest as (
-    select run_id, model, runs.experiment, runs.scope, opened_at, judged, accuracy, accuracy_low, accuracy_high
+with latest as (
+    select run_id, model, experiment, scope, opened_at
     from runs
-    left join (from metrics where slice = 'all') counted using (run_id, model)
-    left join official using (judge, judge_version)
-    qualify row_number() over (
-        partition by model
-        order by opened_at desc, run_id, is_official nulls last, judged desc, judged_at desc nulls last) = 1
+    qualify row_number() over (partition by model order by opened_at desc, run_id) = 1
+),
+standing as (
+    select run_id, model, judged, accuracy, accuracy_low, accuracy_high
+    from run_standing
+    where stands
 )
 select
     model,
@@ -38,4 +34,5 @@ select
     accuracy_high
 from model_catalog
 left join latest using (model)
+left join standing using (run_id, model)
 order by selected and listed desc, model

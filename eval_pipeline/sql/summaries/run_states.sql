@@ -1,43 +1,19 @@
--- Every run as it stands, the newest first: how much of it is answered, judged and right, and what it cost. Of a run's
--- judges the official version counts, else the one that has scored the most. Of $run_id, and of models whose id has $model
--- in it, unless they are NULL; with $latest the newest of each model and experiment only. $at_work are the ids of launches
--- whose process is alive: what they opened or judged is at work, and the newest run of what they set out to ask.
-with official as (
-    select distinct judge, judge_version, true as is_official
-    from leaderboard_entries
-    where is_official
-),
-counted as (
+-- Every run as it stands, the newest first: how much of it is answered, judged and right, what it cost, and what is left
+-- to judge for $judges. Of $run_id, and of models whose id has $model in it, unless they are NULL; with $latest the newest
+-- of each model and experiment only. $at_work are the ids of launches whose process is alive.
+with standing as (
     select
-        run_id, model, judge, judge_version, answered, failed, judged, correct, accuracy, accuracy_low, accuracy_high,
-        complete, incomplete_because, cost_usd, cost_known_usd, costs_unknown, cost_estimated, judge_cost_usd, judged_at
-    from metrics
-    left join official using (judge, judge_version)
-    where slice = 'all'
-    qualify row_number() over (
-        partition by run_id, model
-        order by is_official nulls last, judged desc, judged_at desc nulls last, judge, judge_version) = 1
+        run_id, model, judge, judge_version, answered, failed, judged, undecided, correct, accuracy, accuracy_low,
+        accuracy_high, complete, incomplete_because, cost_usd, cost_known_usd, costs_unknown, cost_estimated,
+        judge_cost_usd, judged_at
+    from run_standing
+    where stands
 ),
+lacking as (select run_id, model, to_judge from left_to_do($judges::varchar[])),
 failures as (
     select run_id, model, map_from_entries(list((outcome, times) order by times desc, outcome)) as failures
     from (select run_id, model, outcome, count(*) as times from predictions where not is_result group by all)
     group by all
-),
-undecided as (
-    select run_id, model, judge, judge_version, count(*) as undecided
-    from judged
-    where score is null and outcome = 'undecided'
-    group by all
-),
-at_work as (
-    select run_id, model from runs where list_contains($at_work::varchar[], run_id)
-    union
-    select run_id, model from judged where list_contains($at_work::varchar[], launch)
-    union
-    select arg_max(run_id, opened_at), model
-    from runs
-    semi join (from attempts where list_contains($at_work::varchar[], run_id)) launched using (model, experiment)
-    group by model, experiment
 ),
 versions as (
     select benchmark_version, any_value(name) as version_name, bool_or(is_current) as is_current
@@ -69,6 +45,7 @@ select
     accuracy_low,
     accuracy_high,
     coalesce(complete, false) as complete,
+    coalesce(to_judge, 0) as to_judge,
     incomplete_because,
     cost_usd,
     cost_known_usd,
@@ -76,11 +53,11 @@ select
     cost_estimated,
     judge_cost_usd,
     judged_at,
-    (run_id, model) in (select (run_id, model) from at_work) as at_work
+    (run_id, model) in (select (run_id, model) from runs_at_work($at_work::varchar[])) as at_work
 from runs
-left join counted using (run_id, model)
+left join standing using (run_id, model)
+left join lacking using (run_id, model)
 left join failures using (run_id, model)
-left join undecided using (run_id, model, judge, judge_version)
 left join versions using (benchmark_version)
 where ($run_id is null or run_id = $run_id) and ($model is null or contains(lower(model), lower($model)))
 qualify not $latest

@@ -29,9 +29,10 @@ from eval_pipeline.queries import query
 from eval_pipeline.records import Item, ItemKey
 
 STEPS_LOG, REPLY = "steps.log", "reply.txt"
-ID_CHARACTERS, LONGEST_NAME = 8, 100
+ID_CHARACTERS, LONGEST_NAME, HASH_CHARACTERS = 8, 100, 8
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _UNUSUAL = re.compile(r"[^A-Za-z0-9_.+@-]")
+_LIKE_A_SAMPLE = re.compile(r"-sample-\d+$")
 
 
 class OutputError(MendableError):
@@ -66,7 +67,8 @@ def write_outputs(
 ) -> int:
     """Writes every reply to a coding task of these runs; returns how many there are."""
     written = 0
-    for run, own in zip(runs, _own_folders(runs), strict=True):
+    for run in runs:
+        own = [_safe(run.run_id[:ID_CHARACTERS]), _folder_of(run.model)]
         given = {"run_id": run.run_id, "model": run.model}
         replies = [_Reply(*row) for row in query(db, "summaries/code_replies", given).fetchall()]
         if replies:
@@ -74,32 +76,38 @@ def write_outputs(
             several = len({reply.suite for reply in replies}) > 1
             for reply in replies:
                 task = items[ItemKey(reply.suite, reply.item_id)]
-                place = [*([reply.suite] if several else []), *_place(reply)]
-                _put(folder, [*own, *map(_safe, place)], reply, task)
+                place = [*([_safe(reply.suite)] if several else []), *_place(reply)]
+                _put(folder, [*own, *place], reply, task)
         written += len(replies)
     return written
 
 
-def _own_folders(runs: Sequence[FoundRun]) -> Iterator[tuple[str, str]]:
-    """Of each run and model its own, also where two models are spelled almost alike."""
-    taken: set[tuple[str, str]] = set()
-    for run in runs:
-        place = (_safe(run.run_id[:ID_CHARACTERS]), _safe(run.model.replace("/", "_")))
-        if place in taken:
-            place = (place[0], f"{place[1]}-{fingerprint(run.model)}")
-        taken.add(place)
-        yield place
+def _folder_of(model: str) -> str:
+    """Its own, whichever others there are: with a hash unless each _ in it stands for a /."""
+    plain = _typeable(model)
+    return plain if plain.replace("_", "/") == model else _with_hash(plain, model)
 
 
 def _place(reply: _Reply) -> list[str]:
     """The folders of the task, the same as under `evals/`; later samples stand beside the first."""
-    *above, name = reply.item_id.split("/")
+    *above, name = map(_safe, reply.item_id.split("/"))
     return [*above, f"{name}-sample-{reply.sample}" if reply.sample else name]
 
 
 def _safe(name: str) -> str:
-    """A name that leads nowhere and can be typed."""
+    """A name that leads nowhere and can be typed; no other name becomes the same."""
+    plain = _typeable(name)
+    unchanged = plain == name and not _LIKE_A_SAMPLE.search(name)
+    return plain if unchanged else _with_hash(plain, name)
+
+
+def _typeable(name: str) -> str:
     return _UNUSUAL.sub("_", name)[:LONGEST_NAME].lstrip(".") or "_"
+
+
+def _with_hash(plain: str, name: str) -> str:
+    """Set apart by a character that is in no plain name."""
+    return f"{plain}~{fingerprint(name)[:HASH_CHARACTERS]}"
 
 
 def _write(folder: Path, reply: _Reply, task: Item) -> None:
