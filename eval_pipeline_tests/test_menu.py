@@ -221,14 +221,15 @@ def test_the_menu_can_be_left(project: Path, key: str, ends_with: int) -> None:
         assert "Traceback" not in terminal.everything
 
 
-def test_the_command_that_was_chosen_decides_the_exit_code(tmp_path: Path) -> None:
+def test_what_can_not_be_done_is_told_and_the_menu_asks_again(tmp_path: Path) -> None:
     settings_in(tmp_path)
 
     with in_terminal(tmp_path, "evals") as terminal:
         choose(terminal, ("What do you want to do?", DOWN + ENTER))
 
-        assert terminal.end() == 2
-        assert "there are none yet: evals run" in terminal.everything
+        terminal.wait_for("there are none yet: evals run")
+        terminal.press(CTRL_C)
+        assert terminal.end() == 130
 
 
 def test_in_a_pipe_there_is_no_menu_but_the_help(project: Path) -> None:

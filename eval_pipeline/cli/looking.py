@@ -1,16 +1,13 @@
 """The `evals` commands that tell what there is and how it went."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from eval_pipeline.cli import completion
 from eval_pipeline.cli.output import AsJson, print_json, say, show
 from eval_pipeline.cli.places import results
-
-if TYPE_CHECKING:  # loading these takes a moment that `evals --help` does without
-    pass
 
 NO_RUNS = "There is no run yet: evals run"
 NO_CATALOG = (
@@ -133,14 +130,14 @@ def runs(
 ) -> None:
     """List all runs, the newest first."""
     from eval_pipeline.alive import launches_at_work
-    from eval_pipeline.overview import run_rows
+    from eval_pipeline.overview import named_judges, run_rows
     from eval_pipeline.reporting_runs import runs_table
     from eval_pipeline.settings import Settings
 
     settings = Settings.from_env()
     at_work = launches_at_work(settings.journal)
     with results(settings) as db:
-        known = run_rows(db, at_work, model=model)
+        known = run_rows(db, at_work, judges=named_judges(settings.judge), model=model)
     rows = known[:limit]
     if as_json:
         return print_json(rows)

@@ -144,13 +144,16 @@ def _again(settings: "Settings") -> list[str] | None:
 
 
 def _go_on(settings: "Settings") -> list[str] | None:
+    from eval_pipeline.alive import launches_at_work
     from eval_pipeline.choosing import unfinished
+    from eval_pipeline.overview import named_judges
 
+    judges, at_work = named_judges(settings.judge), launches_at_work(settings.journal)
     warehouse = open_warehouse(settings)
     # A run that was killed has left more in the journal than the file shows.
     warehouse.publish()
     with warehouse.reading() as db:
-        launches = {one.run_id: one for one in unfinished(db)}
+        launches = {one.run_id: one for one in unfinished(db, judges, at_work)}
     if not launches:
         say("Every run has all its replies and verdicts.")
         return None
