@@ -233,7 +233,7 @@ def test_a_run_that_measures_something_else_is_not_continued(
     ("mode", "run_id", "reason"),
     [
         (Mode.AUTO, "beef", "demo/strong has no run beef; its latest runs: old"),
-        (Mode.AUTO, "old", "Run old was made under the experiment 'terse'"),
+        (Mode.AUTO, "old", "Run old of demo/strong was begun under the experiment 'terse'"),
     ],
 )
 def test_what_can_not_be_continued_is_refused_with_the_reason(

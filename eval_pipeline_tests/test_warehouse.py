@@ -140,7 +140,7 @@ def test_publishing_makes_every_table_even_of_an_empty_journal(tmp_path: Path) -
     loaded = {"benchmark_versions", "items", "runs", "plans", "steps", "rejudged", "human_labels"}
     derived = {"pass_at_k", "calibration_bins", "leaderboard_entries"}
     loaded.add("attempts")
-    views = {"metrics_strict", "metrics_moderate", "freshness"}
+    views = {"metrics_strict", "metrics_moderate", "freshness", "run_standing"}
     ours = named_like_assets | loaded | derived | views
     assert tables(warehouse) == ours | {"published", "schema_migrations"}
     assert not any(rows_of_all_tables(warehouse).values())

@@ -70,7 +70,7 @@ def model_catalog(
     """Every model the gateways offer, with prices and abilities; the selected are partitions."""
     settings = config.apply(settings)
     refreshed = run_async(refresh(settings, warehouse.journal))
-    changes = keep_in_step(context.instance, refreshed)
+    changes = keep_in_step(context.instance, refreshed, run_id=context.run.run_id)
     warehouse.publish(SIGHTINGS)
     with warehouse.get_connection() as db:
         shown = described(db, "model_catalog")

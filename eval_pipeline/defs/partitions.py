@@ -135,13 +135,17 @@ def asked_models(context: dg.AssetExecutionContext) -> list[str]:
     )
 
 
-def keep_in_step(instance: dg.DagsterInstance, refreshed: Refreshed) -> Changes:
+def keep_in_step(
+    instance: dg.DagsterInstance, refreshed: Refreshed, *, run_id: str | None = None
+) -> Changes:
     """Adds and removes partitions; what a removed model's runs left behind stays.
 
-    A launch may have named models that are not selected: until it has ended they are partitions.
+    A launch may have named models that are not selected: until it has ended they are partitions,
+    except if it is the very run that refreshes.
     """
     known = instance.get_dynamic_partitions(MODELS)
-    busy = {model for run in unfinished_runs(instance) for model in models_named(run.tags, known)}
+    others = [run for run in unfinished_runs(instance) if run.run_id != run_id]
+    busy = {model for run in others for model in models_named(run.tags, known)}
     changes = refreshed.changes(known, busy)
     instance.add_dynamic_partitions(MODELS, list(changes.added))
     for gone in changes.removed:

@@ -13,8 +13,6 @@ from eval_pipeline.errors import MendableError
 class ToolchainError(MendableError):
     """A toolchain could not be prepared or is not: says what to do."""
 
-    wrong_use = False
-
 
 class GraderError(Exception):
     """The grader itself is at fault, such as a reference answer that does not pass it."""

@@ -79,9 +79,11 @@ group by run_id, model;
 create macro runs_at_work(launches) as table
 select run_id, model from runs where list_contains(launches, run_id)
 union
-select run_id, model from judged where list_contains(launches, launch)
-union
-select arg_max(run_id, opened_at), model
-from runs
-semi join (from attempts where list_contains(launches, run_id)) launched using (model, experiment)
-group by model, experiment;
+select run_id, model from (
+    select run_id, model from judged where list_contains(launches, launch)
+    union
+    select arg_max(run_id, opened_at) as run_id, model
+    from runs
+    semi join (from attempts where list_contains(launches, run_id)) launched using (model, experiment)
+    group by model, experiment
+) others;
