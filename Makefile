@@ -60,11 +60,12 @@ browser: packages
 
 # Types are checked while toolchains and the browser are fetched: whichever fails, fails the tests.
 # Four at a time on two cores: many tests wait for processes, dozens of which would otherwise
-# compile all modules anew where the environment forbids to keep that.
+# compile all modules anew where the environment forbids to keep that. Left to itself, xdist begins
+# with the files that have most tests and not, as conftest.py says, with those that take longest.
 test: export PYTHONDONTWRITEBYTECODE =
 test: $(READY)
 	@$(MAKE) --no-print-directory -j 2 check toolchains browser
-	$(BIN)/pytest -n 4 --dist loadfile
+	$(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder
 	$(BIN)/evals validate-answers $(if $(BASE),--changed $(BASE),--filter /001-)
 
 # Every answer of every coding task: minutes, so not part of the tests.

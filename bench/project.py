@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 from bench.measuring import finished
@@ -76,19 +75,16 @@ def write_settings(
     *,
     base_url: str,
     at_once: int,
-    models_at_once: int = 20,
-    requests: Mapping[str, float] | None = None,
 ) -> None:
     """The settings file: the load server as the only gateway, and nothing that costs."""
-    chosen = {"timeout_s": 120, "attempts": 3, "first_wait_s": 0.5, **(requests or {})}
     lines = [
         f'suites = [{{ name = "{SUITE}", path = "questions.jsonl" }}]',
         f'gateways = [{{ name = "bench", kind = "openai", base_url = "{base_url}" }}]',
         'selection = { exclude_models = ["bench/judge"] }',
         'judge = { model = "bench/judge" }',
         "automation = { preflight = false }",
-        f"concurrency = {{ num_workers = {at_once}, max_concurrent_models = {models_at_once} }}",
-        f"requests = {{ {', '.join(f'{name} = {chosen[name]}' for name in chosen)} }}",
+        f"concurrency = {{ num_workers = {at_once}, max_concurrent_models = 20 }}",
+        "requests = { timeout_s = 120, attempts = 3, first_wait_s = 0.5 }",
     ]
     (folder / "eval_pipeline.toml").write_text("\n".join(lines) + "\n", "utf-8")
 

@@ -14,6 +14,7 @@ from eval_pipeline.records import now
 
 # Somebody who looks whether a run is alive holds its lock for a moment.
 LONGEST_LOOK_S = 5.0
+NOBODY = "a process that has not signed"
 
 
 class Life(Enum):
@@ -67,20 +68,29 @@ def life_of(journal: Path, run_id: str) -> Life:
         return Life.UNKNOWN
 
 
+def lives(journal: Path) -> dict[str, Life]:
+    """What can be told of each run that has a lock, by its id."""
+    found = sorted((journal / "locks").glob("run-*.lock"))
+    ids = [path.name.removeprefix("run-").removesuffix(".lock") for path in found]
+    return {run_id: life_of(journal, run_id) for run_id in ids}
+
+
 def dead_ones(journal: Path) -> list[str]:
     """The ids of all runs that died and have not been buried."""
-    return _those_that_are(Life.DEAD, journal)
+    return [run_id for run_id, life in lives(journal).items() if life is Life.DEAD]
 
 
 def launches_at_work(journal: Path) -> list[str]:
     """The ids of all runs whose process is alive."""
-    return _those_that_are(Life.ALIVE, journal)
+    return [run_id for run_id, life in lives(journal).items() if life is Life.ALIVE]
 
 
-def _those_that_are(life: Life, journal: Path) -> list[str]:
-    found = sorted((journal / "locks").glob("run-*.lock"))
-    ids = [path.name.removeprefix("run-").removesuffix(".lock") for path in found]
-    return [run_id for run_id in ids if life_of(journal, run_id) is life]
+def owner(journal: Path, run_id: str) -> str:
+    """Which process of which machine has the run's lock, as it signed."""
+    try:
+        return _lock_file(journal, run_id).read_text("utf-8") or NOBODY
+    except FileNotFoundError:  # it has just ended
+        return NOBODY
 
 
 def bury(journal: Path, run_id: str) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import BinaryIO
 
+from eval_pipeline.coding.records import CodingTask
 from eval_pipeline.environment import SettingsError
 from eval_pipeline.errors import MendableError
 from eval_pipeline.exam.judge import check_prompt
@@ -80,15 +81,30 @@ def _version(suites: tuple[SuiteVersion, ...], settings: Settings) -> BenchmarkV
 
 def keep(benchmark: Benchmark, journal: Journal) -> None:
     """Journals the benchmark, unless it is the one that was loaded last."""
-    newest = _newest(journal)
-    if newest and newest.benchmark_version == benchmark.version.benchmark_version:
-        return
+    items = benchmark.items
     for suite in benchmark.version.suites:
-        if not journal.exists(ITEMS, suite.suite, suite.suite_version):
-            items = benchmark.items
+        if not _is_kept(items, suite, journal):
             chosen = (items[key] for key in items if key.suite == suite.suite)
             journal.write_whole(ITEMS, suite.suite, suite.suite_version, records=chosen)
-    _note(benchmark.version, journal)
+    newest = _newest(journal)
+    if not newest or newest.benchmark_version != benchmark.version.benchmark_version:
+        _note(benchmark.version, journal)
+
+
+def _is_kept(items: Mapping[ItemKey, Item], suite: SuiteVersion, journal: Journal) -> bool:
+    """Whether the items are there as they are; known faults of tasks are no part of a version."""
+    if not journal.exists(ITEMS, suite.suite, suite.suite_version):
+        return False
+    if suite.kind != "coding":
+        return True
+    (path,) = (one for one in journal.files(ITEMS, suite.suite) if one.stem == suite.suite_version)
+    with path.open("rb") as file:
+        kept = Items([file])
+    return all(_gaps(items[key]) == _gaps(kept[key]) for key in kept)
+
+
+def _gaps(item: Item) -> str:
+    return item.gaps if isinstance(item, CodingTask) else ""
 
 
 def mint(journal: Journal, settings: Settings, name: str | None = None) -> BenchmarkVersion:

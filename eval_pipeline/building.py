@@ -36,6 +36,8 @@ TABLES = {
     "judged": ["judged", "steps"],
     "rejudged": ["rejudged"],
     "labels": ["human_labels"],
+    "diagnoses": ["diagnoses"],
+    "reclassified": ["reclassified"],
 }
 MEGABYTE = 1024 * 1024
 # From here on the memory that DuckDB needs shows beside that of the pipeline.
@@ -43,11 +45,15 @@ LARGE = MEGABYTE
 # From here on a second thread is worth its memory.
 HUGE = 256 * MEGABYTE
 LEAST_MEMORY = 88 * MEGABYTE
+# Of few rows in many columns, to compress them takes longer than to write them, and whole blocks of
+# the usual size are all but empty.
+FOR_LITTLE = {"default_block_size": "65536", "force_compression": "uncompressed"}
 # Texts shrink to about a quarter in Parquet.
 PARQUET_FACTOR = 4
 # Rows are wide: a group of them is held in memory until it is written.
 ROWS_AT_ONCE = 4096
-# By the migrations that made it: running them takes much longer than copying what they make.
+# By the size of its blocks and the migrations that made it: to run them takes much longer than to
+# copy what they make.
 _BLANKS: dict[tuple[str, ...], bytes] = {}
 
 
@@ -98,9 +104,10 @@ def fill(path: Path, order: Order) -> None:
     weight = _weight(order)
     threads = 1 if weight < HUGE else 2
     memory = (LEAST_MEMORY + weight // 10) * threads
+    form = FOR_LITTLE if _size(order, order.loads) < LARGE else {}
     for limit in (f"{memory}B", f"{3 * memory}B"):
         with suppress(duckdb.OutOfMemoryException):
-            return _fill(path, order, {"threads": f"{threads}", "memory_limit": limit})
+            return _fill(path, order, {"threads": f"{threads}", "memory_limit": limit, **form})
         path.unlink(missing_ok=True)
     return _fill(path, order, {})
 
@@ -132,7 +139,8 @@ def _begin(path: Path, order: Order, settings: Mapping[str, str]) -> None:
 
 def _blank(path: Path, settings: Mapping[str, str]) -> bytes:
     """The bytes of a file that the migrations made, at this path the first time."""
-    made_with = (*migration_names(), *migration_texts())
+    block_size = settings.get("default_block_size", "")
+    made_with = (block_size, *migration_names(), *migration_texts())
     if made_with not in _BLANKS:
         with _new_file(path, settings) as connection:
             apply_migrations(connection)
@@ -195,8 +203,11 @@ def _not_built(error: Exception) -> WarehouseError:
 
 def _weight(order: Order) -> int:
     """Bytes of the long streams that are read, as JSON lines."""
-    long = [stream for stream in order.loads if stream in (PREDICTIONS, JUDGED)]
-    paths = [path for stream in long for path in order.journal.files(stream)]
+    return _size(order, [stream for stream in order.loads if stream in (PREDICTIONS, JUDGED)])
+
+
+def _size(order: Order, streams: Sequence[Stream[Any]]) -> int:
+    paths = [path for stream in streams for path in order.journal.files(stream)]
     with _files_there(paths):
         factors = {JSONL: 1, PARQUET: PARQUET_FACTOR}
         return sum(path.stat().st_size * factors[path.suffix] for path in paths)

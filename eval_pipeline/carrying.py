@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
 
+from eval_pipeline.analysis.records import Diagnosis, Reclassification
 from eval_pipeline.benchmark import past_items
 from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.history import (
@@ -19,7 +20,14 @@ from eval_pipeline.history import (
     PredictionBrief,
     ReplyKey,
 )
-from eval_pipeline.journal import JUDGED, PREDICTIONS, VERSIONS, Journal
+from eval_pipeline.journal import (
+    DIAGNOSES,
+    JUDGED,
+    PREDICTIONS,
+    RECLASSIFIED,
+    VERSIONS,
+    Journal,
+)
 from eval_pipeline.kinds import graded_alike
 from eval_pipeline.records import ItemKey, Judgement, Prediction, Run
 
@@ -162,10 +170,14 @@ class _Carrying:
                     yield reply, verdict
 
     def write(self, pending: Pending) -> Pending:
-        """The verdicts first, so that no answer is there without those it already has."""
+        """The answers last, so that none is there without the verdicts and reasons it has."""
         if self.count:
             where = (self.run.model, self.run.run_id, self.name)
             self.journal.write_whole(JUDGED, *where, records=self._judgements())
+            if diagnoses := list(self._diagnoses()):
+                self.journal.write_whole(DIAGNOSES, *where, records=diagnoses)
+            if said := list(self._reclassified()):
+                self.journal.write_whole(RECLASSIFIED, *where, records=said)
             self.journal.write_whole(PREDICTIONS, *where, records=self._predictions())
             told = (self.run.model, self.count, self.earlier.run_id[:8])
             log.info("%s: %d answers are those of run %s", *told)
@@ -197,14 +209,38 @@ class _Carrying:
                     }
                 )
 
+    def _diagnoses(self) -> Iterator[Diagnosis]:
+        """Why replies were wrong was paid for too, and is about the same verdicts."""
+        for one in self.journal.read(DIAGNOSES, self.earlier.model, self.earlier.run_id):
+            if one.explanation is not None and self._number(one) is not None:
+                yield one.model_copy(
+                    update={
+                        "run_id": self.run.run_id,
+                        "prediction_id": self._new_id(one.prediction_id),
+                        "carried_from": one.carried_from or self.earlier.run_id,
+                    }
+                )
+
+    def _reclassified(self) -> Iterator[Reclassification]:
+        """What people say of an item, as long as any of its replies is the same."""
+        items, taken = len(self.run.plan), {n for n, one in enumerate(self.ids) if one}
+        for one in self.journal.read(RECLASSIFIED, self.earlier.model, self.earlier.run_id):
+            samples = range(self.run.samples) if one.sample is None else [one.sample]
+            numbers = {self.words.replies.find(ItemKey(one.suite, one.item_id), s) for s in samples}
+            numbers = {n for n in numbers & taken if n is not None and self.unchanged[n % items]}
+            if numbers:
+                yield one.model_copy(update={"run_id": self.run.run_id})
+
     def _reply(self, verdict: Judgement | JudgementBrief) -> int | None:
         """The number of the reply with which this verdict is taken over."""
-        reply = self.words.replies.find(ItemKey(verdict.suite, verdict.item_id), verdict.sample)
-        if reply is None or verdict.score is None:
+        return None if verdict.score is None else self._number(verdict)
+
+    def _number(self, said: Judgement | JudgementBrief | Diagnosis) -> int | None:
+        """The number of the reply that it is about, if it is taken over with what is said of it."""
+        reply = self.words.replies.find(ItemKey(said.suite, said.item_id), said.sample)
+        if reply is None or not self.unchanged[reply % len(self.unchanged)]:
             return None
-        if not self.unchanged[reply % len(self.unchanged)]:
-            return None
-        return reply if self.ids[reply] == short(verdict.prediction_id) else None
+        return reply if self.ids[reply] == short(said.prediction_id) else None
 
     def _new_id(self, prediction_id: str) -> str:
         return fingerprint(prediction_id, self.run.run_id)

@@ -8,13 +8,22 @@ set aside is deleted. Whoever deletes next finishes what was left half done.
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import duckdb
 
-from eval_pipeline.alive import Life, life_of
+from eval_pipeline.alive import launches_at_work
 from eval_pipeline.finding import LATEST, FoundRun, find_runs
-from eval_pipeline.journal import ATTEMPTS, JUDGED, PREDICTIONS, REJUDGED, RUNS, Journal
+from eval_pipeline.journal import (
+    ATTEMPTS,
+    DIAGNOSES,
+    JUDGED,
+    PREDICTIONS,
+    REJUDGED,
+    RUNS,
+    Journal,
+    Stream,
+)
 from eval_pipeline.queries import query
 from eval_pipeline.runs import RunError
 from eval_pipeline.warehouse import Warehouse
@@ -45,6 +54,8 @@ class DoomedRun(NamedTuple):
     predictions: int
     judged: int
     rejudged: int
+    diagnosed: int
+    classified: int
     cost_usd: float
     costs_unknown: int
     on_leaderboard: bool
@@ -81,7 +92,12 @@ def in_words(runs: Sequence[DoomedRun]) -> Iterator[str]:
 
 def _described(run: DoomedRun) -> str:
     who = f"{run.model} (simulated)" if run.simulated else run.model
-    again = f", {run.rejudged} verdicts given again" if run.rejudged else ""
+    more = {
+        "verdicts given again": run.rejudged,
+        "failures explained": run.diagnosed,
+        "classified by people": run.classified,
+    }
+    again = "".join(f", {number} {what}" for what, number in more.items() if number)
     ranked = "on the leaderboard" if run.on_leaderboard else "not on the leaderboard"
     return (
         f"{who}, experiment {run.experiment}, opened {run.opened_at:%Y-%m-%d %H:%M} UTC: "
@@ -113,15 +129,8 @@ def is_at_work(journal: Journal, model: str, run_id: str) -> bool:
     """Whether a living launch has opened the run, or asks that model and may be continuing it."""
     return any(
         launch == run_id or journal.exists(ATTEMPTS, model, launch)
-        for launch in _living_launches(journal)
+        for launch in launches_at_work(journal.root)
     )
-
-
-def _living_launches(journal: Journal) -> Iterator[str]:
-    for path in sorted((journal.root / "locks").glob("run-*.lock")):
-        launch = path.name.removeprefix("run-").removesuffix(".lock")
-        if life_of(journal.root, launch) is Life.ALIVE:
-            yield launch
 
 
 def finish_deletions(warehouse: Warehouse, tell: Tell) -> list[RunKey]:
@@ -172,11 +181,12 @@ def _one_at_a_time(journal: Journal) -> Iterator[None]:
 
 @contextmanager
 def _claimed(journal: Journal, runs: Sequence[DoomedRun]) -> Iterator[None]:
-    """So that nobody asks or judges in these runs meanwhile; each judge repeats itself alone."""
+    """So that nobody works on these runs meanwhile; each judge repeats itself alone."""
     with ExitStack() as claims:
         for run in runs:
-            claims.enter_context(journal.claim_soon(PREDICTIONS, run.model))
-            claims.enter_context(journal.claim_soon(JUDGED, run.model))
+            stages: tuple[Stream[Any], ...] = (PREDICTIONS, JUDGED, DIAGNOSES)
+            for stage in stages:
+                claims.enter_context(journal.claim_soon(stage, run.model))
         for judge in sorted({judge for run in runs for judge in run.judges}):
             claims.enter_context(journal.claim_soon(REJUDGED, judge))
         yield

@@ -24,6 +24,8 @@ SHOWN_IN: Mapping[str, Sequence[str]] = {
     "attempts": (),
     "rejudged": ("judge_reliability",),
     "labels": ("judge_reliability",),
+    "diagnoses": (),
+    "reclassified": (),
 }
 
 
@@ -63,9 +65,22 @@ _PREPARATIONS = {
 }
 
 
+# Without any of these rows a table is empty, and finding that out by its queries takes far longer.
+_MADE_OF = {
+    "metrics": "runs",
+    "pass_at_k": "metrics where samples > 1",
+    "calibration_bins": "metrics where with_confidence > 0",
+    "comparisons": "metrics where complete",
+    "leaderboard_entries": "metrics where complete",
+    "judge_reliability": "judged",
+}
+
+
 def derive(connection: duckdb.DuckDBPyConnection, table: str) -> None:
     """Fills a derived table anew from those before it, in the order of DERIVED."""
     clear(connection, [table])
+    if not connection.execute(f"from {_MADE_OF[table]} limit 1").fetchone():
+        return
     if preparation := _PREPARATIONS.get(table):
         run_file(connection, f"derive/{preparation.file}")
         if connection.table(preparation.needed_if_any).limit(1).fetchone():
@@ -77,6 +92,8 @@ def insert(
     connection: duckdb.DuckDBPyConnection, table: str, columns: "Mapping[str, NDArray[Any]]"
 ) -> None:
     """Adds the rows to the temporary table of that name and those columns; NaN is NULL."""
+    if not any(column.size for column in columns.values()):
+        return
     connection.register("computed", dict(columns))
     values = ", ".join(
         f"nullif({name}, 'nan'::double) as {name}" if column.dtype.kind == "f" else name

@@ -1,7 +1,7 @@
 """Refreshing the catalog: what the gateways list now is journalled, and partitions follow it."""
 
 import logging
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
@@ -20,6 +20,8 @@ from eval_pipeline.settings import Settings
 
 TRIED_AGAIN_AFTER = timedelta(days=1)
 """When a model that was kept out is by itself a reason to refresh."""
+MOST_NAMED = 3
+"""So many models are named of those that are kept out for one reason."""
 NOTHING_SELECTED = (
     "No model is selected, so nothing is changed. See [selection] in eval_pipeline.toml "
     "and the variable MODELS."
@@ -129,6 +131,7 @@ async def refresh(settings: Settings, journal: Journal) -> Refreshed:
         raise RunError(f"{NOTHING_SELECTED} {' '.join(seen.selected.warnings)}".strip())
     wanted = settings.automation.preflight
     tried = await preflight(seen.newly_selected, settings) if wanted else NOBODY_TRIED
+    tried = _told_together(tried, seen.selected.models)
     _warn(tried.warnings)
     refreshed = _without_dead(seen, tried)
     _keep(refreshed, journal)
@@ -145,12 +148,31 @@ def _warn(warnings: Iterable[str]) -> None:
 def _without_dead(seen: Look, tried: Preflight) -> Refreshed:
     alive = tuple(model for model in seen.selected.models if model.id not in tried.kept_out)
     if not alive:
-        said = shortened(tuple(f"{model}: {why}" for model, why in tried.kept_out.items()))
+        said = shortened(tuple(_kept_out(seen.selected.models, tried.kept_out)))
         raise RunError(
             "Nobody answers for any of the selected models, so nothing is changed. To select "
-            f"them all the same: preflight = false under [automation]. {'; '.join(said)}"
+            f"them all the same: preflight = false under [automation]. {' '.join(said)}"
         )
     return Refreshed(seen.catalog, Selected(alive, seen.selected.warnings), seen.past, tried)
+
+
+def _told_together(tried: Preflight, models: Sequence[Model]) -> Preflight:
+    """The same with one warning for all that a gateway's trouble keeps out, not one for each."""
+    others = [one for one in tried.warnings if one.partition(" ")[0] not in tried.kept_out]
+    return Preflight(tried.kept_out, (*others, *_kept_out(models, tried.kept_out)))
+
+
+def _kept_out(models: Sequence[Model], reasons: Mapping[str, str]) -> Iterator[str]:
+    """A sentence for each gateway and reason."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for model in models:
+        if model.id in reasons:
+            groups.setdefault((model.gateway, reasons[model.id]), []).append(model.id)
+    for (gateway, why), names in groups.items():
+        more = len(names) - MOST_NAMED
+        told = ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+        who = "1 model is" if len(names) == 1 else f"{len(names)} models are"
+        yield f"Gateway '{gateway}': {who} kept out ({told}): {why.rstrip('.')}."
 
 
 def _keep(refreshed: Refreshed, journal: Journal) -> None:

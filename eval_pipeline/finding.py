@@ -1,8 +1,8 @@
 """Which run is meant: people name one by the first characters of its id, or as the latest."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import duckdb
 
@@ -19,6 +19,11 @@ class FoundRun(NamedTuple):
     model: str
     experiment: str
     opened_at: datetime
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> "FoundRun":
+        """From a row that has these among others."""
+        return cls(*(row[field] for field in cls._fields))
 
 
 def find_runs(db: duckdb.DuckDBPyConnection, name: str) -> list[FoundRun]:

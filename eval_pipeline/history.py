@@ -213,38 +213,39 @@ _DATED_JUDGEMENTS = Stream(JUDGED.name, _DatedJudgement)
 
 
 def failed_items(journal: Journal, run: Run) -> set[ItemKey]:
-    """The items of which any reply is missing, has no result or no verdict, or was found wrong.
+    """The items of which any reply is missing, has no result, or was found wrong.
 
-    Who says so is one version of a judge: the one that gave the last score in the run, for what
-    others say, or said before, is not mixed into it. As in `judged`, its latest score on a reply
+    What is only not judged yet is none of them: nothing is wrong with it. Who finds replies wrong
+    is one version of a judge, by the rule of `run_standing` as far as the journal tells: the one
+    with the most scores, then the one last at work. As in `judged`, its latest score on a reply
     counts, and a later failure to judge does not undo it.
     """
-    replies = _last_replies(journal, run)
+    results = _last_results(journal, run)
     scores: dict[tuple[str, str], dict[str, tuple[datetime, float]]] = {}
     for one in journal.read(_DATED_JUDGEMENTS, run.model, run.run_id):
-        if one.score is not None and one.prediction_id in replies:
+        if one.score is not None and one.prediction_id in results:
             told = scores.setdefault((one.judge, one.judge_version), {})
             word = (one.finished_at, one.score)
             told[one.prediction_id] = max(told.get(one.prediction_id, word), word)
-    last = max(scores.values(), key=_last_at_work, default={})
-    right = {replies[prediction_id] for prediction_id, (_, score) in last.items() if score >= 1}
+    standing = max(scores.values(), key=_most_and_last_at_work, default={})
+    wrong = {prediction_id for prediction_id, (_, score) in standing.items() if score < 1}
+    fine = {reply for prediction_id, reply in results.items() if prediction_id not in wrong}
     samples = range(run.samples)
-    return {key for key in run.plan if not all(ReplyKey(key, one) in right for one in samples)}
+    return {key for key in run.plan if not all(ReplyKey(key, one) in fine for one in samples)}
 
 
-def _last_at_work(scores: Mapping[str, tuple[datetime, float]]) -> tuple[datetime, int]:
-    """By when the last score was given; at the same moment, by how many there are."""
-    return max(at for at, _ in scores.values()), len(scores)
+def _most_and_last_at_work(scores: Mapping[str, tuple[datetime, float]]) -> tuple[int, datetime]:
+    return len(scores), max(at for at, _ in scores.values())
 
 
-def _last_replies(journal: Journal, run: Run) -> dict[str, ReplyKey]:
-    """The ids of the predictions that are the last word on a reply, with what names it."""
-    last: dict[ReplyKey, tuple[datetime, str]] = {}
+def _last_results(journal: Journal, run: Run) -> dict[str, ReplyKey]:
+    """The ids of the predictions that are the last word on a reply and a result."""
+    last: dict[ReplyKey, tuple[datetime, str | None]] = {}
     for one in journal.read(PREDICTION_BRIEFS, run.model, run.run_id):
-        key = ReplyKey(one.key, one.sample)
-        if key not in last or last[key][0] <= one.finished_at:
-            last[key] = (one.finished_at, one.prediction_id)
-    return {prediction_id: key for key, (_, prediction_id) in last.items()}
+        reply = ReplyKey(one.key, one.sample)
+        if reply not in last or last[reply][0] <= one.finished_at:
+            last[reply] = (one.finished_at, one.prediction_id if one.outcome.is_result else None)
+    return {name: reply for reply, (_, name) in last.items() if name is not None}
 
 
 def _has_plan(past: PastRun, wanted: Run, text: bytes, journal: Journal) -> bool:

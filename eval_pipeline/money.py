@@ -213,7 +213,7 @@ class Account:
 
 
 class _Cost(Record):
-    """What a prediction or judgement cost, without the rest of it."""
+    """What a prediction, a judgement or a diagnosis cost, without the rest of it."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -226,7 +226,7 @@ class _Cost(Record):
         return 0.0 if self.carried_from else self.usage.cost_usd or 0.0
 
 
-_COSTS = tuple(Stream(name, _Cost) for name in ("predictions", "judged", "rejudged"))
+_COSTS = tuple(Stream(name, _Cost) for name in ("predictions", "judged", "rejudged", "diagnoses"))
 
 
 class Ledger:

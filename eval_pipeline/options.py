@@ -113,6 +113,14 @@ class Reliability(Record):
     labels: Path | None = None
 
 
+class Analysis(Record):
+    """Who finds out why items failed, and how many of them at a time."""
+
+    model: ModelId | None = None
+    num_workers: int = Field(default=4, ge=1)
+    max_tokens: int | None = Field(default=None, ge=1)
+
+
 class Concurrency(Record):
     """Two layers: models at a time, and requests at a time per model."""
 
@@ -147,9 +155,10 @@ class Automation(Record):
     """What Dagster does by itself: when it looks, what it may start, and how backfills run."""
 
     schedule: str = Field(default="0 */4 * * *", pattern=r"^\S+( +\S+){4}$")
-    # Both cost money, so that nobody does them unless told to.
+    # These cost money, so that nobody does them unless told to.
     evaluate: bool = False
     judge: bool = False
+    analyse: bool = False
     discover_every_s: int = Field(default=3600, ge=30)
     preflight: bool = True
     backfill: Literal["one_run", "run_per_model"] = "one_run"

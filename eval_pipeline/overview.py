@@ -8,7 +8,6 @@ import duckdb
 
 from eval_pipeline.closest import unknown
 from eval_pipeline.finding import FoundRun, runs_to_fix
-from eval_pipeline.journal import SIGHTINGS, Journal
 from eval_pipeline.options import Judge
 from eval_pipeline.queries import query, rows
 from eval_pipeline.runs import RunError
@@ -36,11 +35,9 @@ def named_judges(judge: Judge) -> tuple[str, ...]:
     return tuple(f"rules+{one}" if judge.rules == "first" else one for one in judge.models)
 
 
-def model_rows(db: duckdb.DuckDBPyConnection, journal: Journal) -> list[Row]:
+def model_rows(db: duckdb.DuckDBPyConnection) -> list[Row]:
     """Every model of the catalog with its latest run, the selected ones first."""
-    found = rows(query(db, "summaries/models"))
-    searching = _web_searching(journal, {row["model"] for row in found})
-    return [{**row, "web_search": row["model"] in searching} for row in found]
+    return rows(query(db, "summaries/models"))
 
 
 def chosen_models(models: Sequence[Row], part: str | None, *, everything: bool) -> list[Row]:
@@ -159,15 +156,3 @@ def _details(db: duckdb.DuckDBPyConnection, run: Row) -> Row:
     given = {name: run[name] for name in JUDGED_BY}
     parts = ("categories", "steps")
     return {part: rows(query(db, f"summaries/run_{part}", given)) for part in parts}
-
-
-def _web_searching(journal: Journal, models: set[str]) -> set[str]:
-    """Those of the models whose gateway lists web search, as they were seen last."""
-    found, left = set(), set(models)
-    for sighting in journal.read_newest(SIGHTINGS):
-        if sighting.model.id in left and sighting.model.web_search:
-            found.add(sighting.model.id)
-        left.discard(sighting.model.id)
-        if not left:
-            break
-    return found

@@ -3,12 +3,11 @@
 import asyncio
 import gc
 import logging
+import math
 import os
 import signal
-import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator
-from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar, copy_context
 from typing import Any, Generic, TypeVar
@@ -16,6 +15,8 @@ from typing import Any, Generic, TypeVar
 import uvloop
 
 from eval_pipeline.providers.pace import Halted
+from eval_pipeline.signals import INTERRUPTIONS, all_like_ctrl_c
+from eval_pipeline.waiting import Moment, Worker
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -66,7 +67,6 @@ class Brake:
 _brake: ContextVar[Brake] = ContextVar("brake")
 _heard: ContextVar[int | None] = ContextVar("heard", default=None)
 """Where work is interrupted gently: the file from which signals are read that came meanwhile."""
-INTERRUPTIONS = {signal.SIGINT, signal.SIGTERM}
 
 
 def brake() -> Brake:
@@ -79,13 +79,14 @@ def gently() -> Iterator[None]:
     """Work that is interrupted in it finishes what is under way; interrupted again, it ends.
 
     For where a person waits. A run that Dagster is to terminate must not linger. In the main thread
-    only, which is where signals arrive.
+    only, which is where signals arrive. To be told to end, or to lose the terminal, interrupts too.
     """
     reading, writing = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     told_before = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
     heard_before = _heard.set(reading)
     try:
-        yield
+        with all_like_ctrl_c():
+            yield
     finally:
         _heard.reset(heard_before)
         signal.set_wakeup_fd(told_before)
@@ -116,19 +117,20 @@ def run_async(work: Coroutine[Any, Any, T], meanwhile: Callable[[], None] | None
         work.close()
         raise KeyboardInterrupt
     thread = _Thread(work)
+    ended = thread.worker.ended
     try:
         thread.start()
-        _wait(thread.result, meanwhile)
-        return thread.result.result()
+        _wait(ended, meanwhile)
     except BaseException:
-        if _heard.get() is not None and not thread.result.done():
+        if _heard.get() is not None and not ended.happened:
             thread.stop()
-            _wait(thread.result, meanwhile)  # another interruption ends this, and so the work
-            _tell_of_trouble(thread.result)
+            _wait(ended, meanwhile)  # another interruption ends this, and so the work
+            _tell_of_trouble(thread.worker.error)
         raise
     finally:
-        if not thread.result.done():
+        if not ended.happened:
             thread.cancel()
+    return thread.worker.result()
 
 
 async def in_a_thread(work: Callable[..., T], *given: Any) -> T:
@@ -148,17 +150,18 @@ class _Thread(Generic[T]):
     """Work in a thread and an event loop of its own, with a brake."""
 
     def __init__(self, work: Coroutine[Any, Any, T]) -> None:
-        self.result: Future[T] = Future()
+        self.worker = Worker(self._run)
         self._work = work
         self._brake = Brake()
-        self._loop: Future[asyncio.AbstractEventLoop] = Future()
+        self._begun = Moment()
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[Any] | None = None
 
     def start(self) -> None:
         """Returns at once."""
         context = copy_context()
         context.run(_brake.set, self._brake)
-        threading.Thread(target=context.run, args=(self._run,), daemon=True).start()
+        self.worker.start(context)
 
     def stop(self) -> None:
         """What is under way is finished and nothing new is begun; without such, it is cancelled."""
@@ -166,34 +169,35 @@ class _Thread(Generic[T]):
 
     def cancel(self) -> None:
         """Cancels it and waits for its clean-up, for which there is always some time."""
-        self._call(self._cancel)
         earliest = time.monotonic() + LANDS_S
-        while self._loop.done() and not self.result.done():
-            # Not joined: a join that is interrupted takes the thread for ended.
+        called = False
+        while not self.worker.ended.happened:
             try:
-                wait([self.result])
+                called = called or self._call(self._cancel)
+                if not called:
+                    return
+                self.worker.ended.wait()
             except BaseException:
                 if time.monotonic() >= earliest:
                     raise
 
-    def _run(self) -> None:
-        try:
-            with _rare_collections(), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-                value = runner.run(self._announced())
-        except BaseException as error:  # noqa: BLE001  (it is raised where it is waited for)
-            self.result.set_exception(error)
-        else:
-            self.result.set_result(value)
+    def _run(self) -> T:
+        with _rare_collections(), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            return runner.run(self._announced())
 
     async def _announced(self) -> T:
         self._task = asyncio.current_task()
-        self._loop.set_result(asyncio.get_running_loop())
+        self._loop = asyncio.get_running_loop()
+        self._begun.happens()
         return await self._work
 
-    def _call(self, what: Callable[[], None]) -> None:
-        # It may have just ended, or never have begun.
-        with suppress(RuntimeError, TimeoutError):
-            self._loop.result(timeout=LANDS_S).call_soon_threadsafe(what)
+    def _call(self, what: Callable[[], None]) -> bool:
+        """Whether its loop was told; it may have just ended, or never have begun."""
+        if not self._begun.wait(LANDS_S) or self._loop is None:
+            return False
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(what)
+        return True
 
     def _stop(self) -> None:
         if self._brake.stop():
@@ -219,8 +223,8 @@ def _rare_collections() -> Iterator[None]:
         gc.unfreeze()
 
 
-def _wait(result: "Future[T]", meanwhile: Callable[[], None] | None) -> None:
-    while not wait([result], timeout=TELL_EVERY_S if meanwhile else None).done:
+def _wait(moment: Moment, meanwhile: Callable[[], None] | None) -> None:
+    while not moment.wait(TELL_EVERY_S if meanwhile else math.inf):
         if meanwhile is not None:
             _do(meanwhile)
 
@@ -233,8 +237,7 @@ def _do(meanwhile: Callable[[], None]) -> None:
         log.exception("How far it is could not be shown.")
 
 
-def _tell_of_trouble(result: "Future[Any]") -> None:
+def _tell_of_trouble(error: BaseException | None) -> None:
     """The interruption is what is raised, so a fault of the work itself goes to the log."""
-    error = result.exception()
     if isinstance(error, Exception) and not isinstance(error, Halted):
         log.error("The work failed while it was stopped.", exc_info=error)

@@ -5,7 +5,7 @@ import os
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 from urllib.parse import quote
 
 from pydantic import Field, HttpUrl, SecretStr, ValidationError, field_validator, model_validator
@@ -20,6 +20,7 @@ from eval_pipeline.environment import (
 )
 from eval_pipeline.gateway import KEY_VARIABLES, Address, Gateway, Name, Override
 from eval_pipeline.options import (
+    Analysis,
     Automation,
     Budget,
     Coding,
@@ -39,6 +40,7 @@ SETTINGS_FILE = "eval_pipeline.toml"
 SHORTEST_SECRET = 6
 WEBHOOK = "EVALS_WEBHOOK_URL"
 """Who knows this address can post there, so it is kept like a key."""
+R = TypeVar("R", bound=Record)
 
 
 class Settings(Record):
@@ -56,6 +58,7 @@ class Settings(Record):
     judge: Judge = Judge()
     reliability: Reliability = Reliability()
     coding: Coding = Coding()
+    analysis: Analysis = Analysis()
     concurrency: Concurrency = Concurrency()
     budget: Budget = Budget()
     requests: Requests = Requests()
@@ -127,6 +130,10 @@ class Settings(Record):
         for spelling, variable in self._spelled_keys:
             text = text.replace(spelling, f"[{variable}]")
         return text
+
+    def redacted(self, record: R) -> R:
+        """The record without any of the keys in its texts, however they came to be there."""
+        return type(record).model_validate_json(self.redact(record.model_dump_json()))
 
     @cached_property
     def _spelled_keys(self) -> list[tuple[str, str]]:

@@ -43,9 +43,9 @@ class Side:
         ]
         return f"{self.model} ({', '.join(filter(None, about))})"
 
-    def entry(self, number: int, judge: Judge, scope: str = "") -> Entry:
+    def entry(self, number: int, judge: Judge) -> Entry:
         replies = len(self.run_ids) * self.samples
-        return Entry(number, self.model, self.experiment, *judge, scope, replies)
+        return Entry(number, self.model, self.experiment, *judge, "", replies)
 
 
 class Difference(NamedTuple):

@@ -15,7 +15,7 @@ from filelock import FileLock
 from eval_pipeline.building import Order, WarehouseError, build
 from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.journal import STREAMS, Journal, Stream, explained
-from eval_pipeline.journal.disk import GoneError, remove
+from eval_pipeline.journal.disk import GoneError, JournalError, remove
 from eval_pipeline.processes import is_running
 from eval_pipeline.queries import migration_names, recipe
 from eval_pipeline.records import now
@@ -52,15 +52,23 @@ class Warehouse:
         """A short read-only connection; if somebody holds the file to write, to a fresh one."""
         if not self.path.exists():
             self.publish()
+        with self._opened() as connection:
+            older = _is_older(connection, self.path)
+            if not older:
+                yield connection
+        if older:
+            with suppress(JournalError):  # a folder that can only be read: then as far as it goes
+                self.publish()
+            with self._opened() as connection:
+                yield connection
+
+    def _opened(self) -> duckdb.DuckDBPyConnection:
         try:
-            connection = _open_undisturbed(self.path)
+            return _open_undisturbed(self.path)
         except (duckdb.IOException, OSError):
             log.info("%s is open for writing elsewhere; a fresh one takes its place.", self.path)
             self.publish(force=True)
-            connection = _open_undisturbed(self.path)
-        with connection:
-            _refuse_newer(connection, self.path)
-            yield connection
+            return _open_undisturbed(self.path)
 
     def _publish(self, parts: Sequence[Stream[Any]], *, force: bool) -> None:
         _remove_leftovers(self.path)
@@ -91,7 +99,7 @@ class Warehouse:
             return
         with connection:
             try:
-                _refuse_newer(connection, self.path)
+                _is_older(connection, self.path)
                 found = connection.sql("select part, snapshot from published").fetchall()
             except (duckdb.CatalogException, duckdb.BinderException):
                 found = []
@@ -125,13 +133,16 @@ def _open_undisturbed(path: Path) -> duckdb.DuckDBPyConnection:
         link.unlink()
 
 
-def _refuse_newer(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
+def _is_older(connection: duckdb.DuckDBPyConnection, path: Path) -> bool:
+    """Whether migrations are missing in the file; one from a newer version is refused."""
     applied = {name for (name,) in connection.sql("select name from schema_migrations").fetchall()}
-    if unknown := sorted(applied - set(migration_names())):
+    known = set(migration_names())
+    if unknown := sorted(applied - known):
         raise WarehouseError(
             f"{path} was written by a newer version of eval_pipeline (it has {unknown[-1]}): "
             "update, or move the file away to have it built anew from the journal."
         )
+    return applied < known
 
 
 def _remove_leftovers(path: Path) -> None:

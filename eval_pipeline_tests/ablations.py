@@ -48,7 +48,6 @@ Raise early.
 
 Define it.
 """
-SECTIONS = ["all", "Form", "python", "Types", "Errors | <b>"]
 TASKS = 40
 ONE, TWO = a_model("demo/one"), a_model("demo/two")
 TEST = """from answer import VALUE

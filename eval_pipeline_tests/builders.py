@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from eval_pipeline.analysis.records import Diagnosis, Reclassification
 from eval_pipeline.benchmark import Benchmark, keep
 from eval_pipeline.coding.records import CodingTask, GradedCode, Step, TaskConfig, TestResult
 from eval_pipeline.fingerprints import fingerprint
@@ -131,6 +132,43 @@ def a_judgement(prediction: Prediction, score: float | None = 1.0, **changes: ob
             **changes,
         }
     )
+
+
+def a_diagnosis(
+    judgement: Judgement, classification: str | None = "MODEL_FAULT", **explained: object
+) -> Diagnosis:
+    """What `demo/judge` says of that failure; without a classification it could not tell."""
+    explanation = {
+        "failed_step": None,
+        "error": "It adds one too many.",
+        "classification": classification,
+        "reasoning": "The sum begins at one. The reference begins at zero.",
+        "model_snippet": "total = 1",
+        "expected_snippet": "total = 0",
+        **explained,
+    }
+    about = judgement.model_dump(
+        include={"prediction_id", "run_id", "model", "suite", "item_id", "sample"}
+        | {"judge", "judge_version"}
+    )
+    return Diagnosis.model_validate(
+        {
+            **about,
+            "analyst": "demo/judge",
+            "analyst_version": "a1",
+            "outcome": "ok" if classification else "judge_unparsable",
+            "explanation": explanation if classification else None,
+            "reason": "" if classification else "The analyst's reply is not what it was asked for.",
+            "finished_at": NOON,
+        }
+    )
+
+
+def a_reclassification(judgement: Judgement, **changes: object) -> Reclassification:
+    """A person who blames the task."""
+    about = judgement.model_dump(include={"run_id", "model", "suite", "item_id"})
+    said = {"classification": "AMBIGUOUS_TASK", "note": "Two readings.", "classified_at": NOON}
+    return Reclassification.model_validate({**about, **said, **changes})
 
 
 def graded_code(*steps: Step) -> GradedCode:

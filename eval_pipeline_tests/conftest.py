@@ -5,6 +5,7 @@ import logging
 import os
 import signal
 import socket
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,33 +25,50 @@ UNWANTED = {*VARIABLES, *filter(None, KEY_VARIABLES.values()), "HF_TOKEN", WEBHO
 
 
 LONG = [
-    "webserver",
+    "launching",
     "backfills",
     "crash",
+    "webserver",
     "commands",
-    "pools",
     "storm",
-    "jobs",
     "pipeline",
-    "dead_runs",
-    "automation",
-    "versions",
-    "schedules",
-    "rejudge",
-    "bench",
-    "warehouse",
-    "plots",
-    "reliability",
-    "leaderboard",
-    "went",
+    "verdict_attacks",
+    "interrupting",
+    "jobs",
     "judge_code",
-    "sandbox_attacks",
-    "oracle",
+    "automation",
     "convex_verdict",
-    "toolchain_convex",
+    "versions",
     "toolchain_python",
+    "data_commands",
+    "toolchain_convex",
+    "progress_terminal",
+    "menu",
+    "deleting",
+    "analyze_command",
+    "pools",
+    "rejudge",
+    "minting",
+    "plots",
+    "planning",
+    "journal_lines",
+    "warehouse",
+    "demo_dialects",
+    "code_judge",
+    "bench",
+    "building",
+    "looking",
+    "carrying",
+    "standing",
+    "failure_sensor",
+    "result_plots",
+    "reliability",
+    "oracle",
 ]
-"""Files that take longest: begun first, nobody waits for them at the end."""
+"""Files that take longest: begun first, nobody waits for them at the end.
+
+Those that wait most stand between those that compute most, so that neither is idle for long.
+"""
 
 
 def pytest_configure() -> None:
@@ -67,6 +85,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish() -> None:
     """What is loaded by now stays to the end: no collection of garbage need look at it again."""
+    if "dagster" in sys.modules:
+        from eval_pipeline_tests.kept_engines import keep_engines  # noqa: PLC0415
+
+        keep_engines()
     gc.collect()
     gc.freeze()
 

@@ -27,14 +27,19 @@ EVALUATE = {"run", "fix", "job"}
 """The commands that end with results."""
 
 
-def a_project(folder: Path) -> Path:
-    """What a user has in the project root, without coding tasks and without the code itself."""
+def a_project(folder: Path, *, questions: int | None = None) -> Path:
+    """What a user has in the project root, without coding tasks and without the code itself.
+
+    With so many of the sample's questions, where it does not matter how many there are.
+    """
     for name in ("dagster.yaml", "workspace.yaml", "pyproject.toml"):
         shutil.copy(ROOT / name, folder / name)
     settings, found = CODING.subn("", (ROOT / "eval_pipeline.toml").read_text("utf-8"))
     assert found == 1
     (folder / "eval_pipeline.toml").write_text(settings, "utf-8")
-    shutil.copytree(ROOT / "data" / "sample", folder / "data" / "sample")
+    lines = (ROOT / "data" / "sample" / "questions.jsonl").read_text("utf-8").splitlines(True)
+    (folder / "data" / "sample").mkdir(parents=True)
+    (folder / "data" / "sample" / "questions.jsonl").write_text("".join(lines[:questions]), "utf-8")
     return folder
 
 

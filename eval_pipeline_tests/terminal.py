@@ -58,6 +58,12 @@ class Terminal:
         self._screen.resize(rows, columns)
         self._child.setwinsize(rows, columns)
 
+    @property
+    def pid(self) -> int:
+        """The process of the command."""
+        assert self._child.pid is not None
+        return self._child.pid
+
     def wait_for(self, text: str, *, gone: bool = False) -> None:
         """Returns as soon as the screen shows the text, or no longer does."""
         until = time.monotonic() + LONGEST_S

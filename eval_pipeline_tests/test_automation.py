@@ -15,6 +15,7 @@ from eval_pipeline.providers.demo.faults import Faults
 from eval_pipeline.providers.demo.server import DemoGateway
 from eval_pipeline.settings import Settings
 from eval_pipeline_tests.builders import settings_in, write_questions
+from eval_pipeline_tests.project import undrawn
 from eval_pipeline_tests.test_pipeline import Graph
 
 FOLLOWING = {"judged", *RESULTS}
@@ -52,7 +53,7 @@ def instance() -> Iterator[dg.DagsterInstance]:
 
 def a_follower(settings: Settings, instance: dg.DagsterInstance) -> Follower:
     """One that has looked before there was anything to follow."""
-    follower = Follower(settings, instance)
+    follower = Follower(settings, instance, checked=False)
     follower.run("dataset", "model_catalog")
     assert follower.tick() == set()
     return follower
@@ -115,9 +116,38 @@ def test_nobody_is_asked_for_answers_models_or_second_opinions(
 ) -> None:
     chosen = settings_in(tmp_path, **settings)
 
-    asking = ("dataset", "model_catalog", "predictions", "judge_reliability")
+    asking = ("dataset", "model_catalog", "predictions", "judge_reliability", "run_reports")
 
     assert [condition(name, chosen) for name in asking] == [None] * len(asking)
+
+
+def test_failures_are_looked_into_by_the_run_that_judges_if_the_settings_say_so(
+    tmp_path: Path, instance: dg.DagsterInstance
+) -> None:
+    allowed: dict[str, Any] = {"automation": {"judge": True, "analyse": True}}
+    # Some of it has no answer, so that this run is at work on something incomplete.
+    faults = Faults(server_error=0.3, models=("demo/weak",))
+    with DemoGateway(questions := write_questions(tmp_path, 12), faults=faults) as gateway:
+        settings = settings_in(
+            tmp_path,
+            questions=questions,
+            gateways=[{"name": "demo", "kind": "demo", "base_url": gateway.base_url}],
+            requests={"attempts": 1},
+            analysis={"model": "demo/judge"},
+            **allowed,
+        )
+        follower = a_follower(settings, instance)
+        follower.ask("demo/weak")
+        requested = follower.tick()
+        result = follower.run(*requested)
+
+    assert requested == {*FOLLOWING, "run_reports"}
+    assert result.success
+    (told,) = result.asset_materializations_for_node("run_reports")
+    wrong = follower.rows("select count(*) from judged where score = 0")
+    assert wrong == [(told.metadata["wrong"].value,)] != [(0,)]
+    assert told.metadata["reports"].value == len(list(settings.reports.glob("demo/weak/*.md"))) == 1
+    assert follower.tick() == set()
 
 
 def test_judging_that_failed_is_tried_again_when_there_are_new_answers(
@@ -143,13 +173,21 @@ def test_what_a_run_does_itself_is_not_done_again(judging: Follower) -> None:
     assert judging.tick() == set()
 
 
-def test_what_a_job_does_itself_is_not_done_again(judging: Follower) -> None:
-    job = find_job(judging.settings, "evaluate")
+@pytest.mark.parametrize(
+    ("allowed", "follows"),
+    [({"judge": True}, set()), ({"judge": True, "analyse": True}, {"run_reports"})],
+)
+def test_what_a_job_does_itself_is_not_done_again(
+    tmp_path: Path, instance: dg.DagsterInstance, allowed: dict[str, bool], follows: set[str]
+) -> None:
+    follower = a_follower(settings_in(tmp_path, automation=allowed), instance)
+    job = find_job(follower.settings, "evaluate")
 
-    result = job.execute_in_process(instance=judging.instance, partition_key="demo/strong")
+    with undrawn():
+        result = job.execute_in_process(instance=instance, partition_key="demo/strong")
 
     assert result.success
-    assert judging.tick() == set()
+    assert [follower.tick(), follower.tick()] == [follows, set()]
 
 
 def test_the_jobs_that_see_to_the_rest_say_so(tmp_path: Path) -> None:
@@ -190,7 +228,7 @@ def test_verdicts_by_hand_on_one_model_do_not_stand_for_those_on_another(
 def test_what_is_missing_is_computed_once_it_can_be(
     tmp_path: Path, instance: dg.DagsterInstance
 ) -> None:
-    follower = Follower(settings_in(tmp_path), instance)
+    follower = Follower(settings_in(tmp_path), instance, checked=False)
     follower.run("dataset", "model_catalog")
 
     follower.ask("demo/strong", "judged")

@@ -2,6 +2,7 @@
 
 import json
 import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,11 +17,12 @@ from eval_pipeline.benchmark import (
     load_benchmark,
     past_items,
 )
+from eval_pipeline.coding.records import CodingTask
 from eval_pipeline.exam.dataset import DatasetError
 from eval_pipeline.fingerprints import RunningFingerprint, fingerprint
 from eval_pipeline.journal import ITEMS, VERSIONS, Journal, JournalError
 from eval_pipeline.settings import Settings
-from eval_pipeline_tests.builders import a_question, settings_in
+from eval_pipeline_tests.builders import a_benchmark, a_question, a_task, settings_in
 
 SAMPLE = Path(__file__).parent.parent / "data" / "sample" / "questions.jsonl"
 
@@ -123,6 +125,25 @@ def test_the_items_of_an_older_version_stay(tmp_path: Path) -> None:
 
     assert [key.item_id for key in past_items(journal, older)] == ["q1", "q2", "q3"]
     assert [key.item_id for key in current(journal, settings).items] == ["new"]
+
+
+def test_known_faults_of_tasks_are_kept_as_they_are_now_under_the_same_version(
+    tmp_path: Path,
+) -> None:
+    journal = Journal(tmp_path / "journal")
+    before = a_benchmark(a_task(gaps="The first test is wrong."))
+    keep(before, journal)
+    published = journal.snapshot(ITEMS)
+
+    keep(
+        replace(a_benchmark(a_task(gaps="The third test is wrong.")), version=before.version),
+        journal,
+    )
+
+    (task,) = past_items(journal, before.version.benchmark_version).values()
+    assert isinstance(task, CodingTask) and task.gaps == "The third test is wrong."
+    assert journal.snapshot(ITEMS) != published
+    assert len(list(journal.read(VERSIONS))) == 1
 
 
 def test_a_version_whose_items_are_gone_says_what_to_do(tmp_path: Path) -> None:

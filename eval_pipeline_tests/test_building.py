@@ -1,5 +1,6 @@
 """The DuckDB file is filled in little memory, from files that may be compacted meanwhile."""
 
+import json
 import shutil
 import subprocess
 import sys
@@ -168,6 +169,20 @@ def test_what_has_not_changed_is_not_read_again_and_all_is_as_if_it_had_been(
     assert partly == rows_of_all_tables(warehouse)
     assert len(partly["predictions"]) == 1
     assert "Renamed" in partly["model_catalog"][0]
+
+
+def test_models_seen_before_web_search_was_kept_are_loaded(tmp_path: Path) -> None:
+    warehouse = a_warehouse(tmp_path)
+    warehouse.journal.write_whole(SIGHTINGS, "first", records=[a_sighting()])
+    (file,) = warehouse.journal.files(SIGHTINGS)
+    earlier = json.loads(file.read_text("utf-8"))
+    del earlier["model"]["web_search"]
+    file.write_text(json.dumps(earlier) + "\n", "utf-8")
+
+    warehouse.publish()
+
+    with warehouse.reading() as db:
+        assert db.sql("select web_search from model_catalog").fetchall() == [(False,)]
 
 
 def test_only_the_parts_that_were_asked_for_are_brought_up_to_date(tmp_path: Path) -> None:

@@ -15,7 +15,15 @@ from hypothesis import strategies as st
 from eval_pipeline.benchmark import Benchmark, keep, load_benchmark
 from eval_pipeline.carrying import carry_over
 from eval_pipeline.history import PREDICTION_BRIEFS, LastWords, Pending, ReplyKey
-from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, Journal, Stream
+from eval_pipeline.journal import (
+    DIAGNOSES,
+    JUDGED,
+    PREDICTIONS,
+    RECLASSIFIED,
+    RUNS,
+    Journal,
+    Stream,
+)
 from eval_pipeline.options import PACKAGE
 from eval_pipeline.providers.demo.faults import Faults
 from eval_pipeline.records import ItemKey, Prediction, Prices, Run
@@ -24,11 +32,13 @@ from eval_pipeline.stages.predict import Launch
 from eval_pipeline_tests.builders import (
     NOON,
     a_benchmark,
+    a_diagnosis,
     a_journal,
     a_judgement,
     a_model,
     a_prediction,
     a_question,
+    a_reclassification,
     a_run,
 )
 from eval_pipeline_tests.stand import STRONG, Stand
@@ -693,3 +703,21 @@ def test_a_reply_with_another_seed_is_another_request(stand: Stand) -> None:
     assert (run.samples, run.carry_from) == (3, ("one",))
     hashes = {one.request_hash for one in replies(stand, "three")}
     assert len(hashes) == 9
+
+
+def test_why_a_reply_was_wrong_is_taken_over_with_it(stand: Stand) -> None:
+    evaluate(stand, "old")
+    verdict = next(iter(stand.journal.read(JUDGED, "demo/strong", "old")))
+    about = ("demo/strong", "old", "by-hand")
+    stand.journal.write_whole(DIAGNOSES, *about, records=[a_diagnosis(verdict)])
+    stand.journal.write_whole(RECLASSIFIED, *about, records=[a_reclassification(verdict)])
+    change_questions(stand, lambda rows: rows.append({**rows[0], "id": "q4", "question": "6 + 7?"}))
+
+    evaluate(stand, "new")
+
+    (diagnosis,) = stand.journal.read(DIAGNOSES, "demo/strong", "new")
+    (said,) = stand.journal.read(RECLASSIFIED, "demo/strong", "new")
+    same = {one.item_id: one for one in replies(stand, "new")}[verdict.item_id]
+    assert (diagnosis.prediction_id, diagnosis.carried_from) == (same.prediction_id, "old")
+    assert diagnosis.explanation == a_diagnosis(verdict).explanation
+    assert (said.run_id, said.item_id) == ("new", verdict.item_id)

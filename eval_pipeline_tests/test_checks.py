@@ -156,13 +156,14 @@ def test_every_check_there_is_has_a_test_and_says_why_it_matters(found: Found) -
     assert all(spec.description for spec in specs)
 
 
-def test_the_description_names_the_models_that_were_found(found: Found) -> None:
+def test_the_description_tells_what_was_found_and_of_which_models(found: Found) -> None:
     said = {name: one.description for name, one in found.items()}
 
-    assert said["few_replies_are_cut_off"] == "1 to look at, such as of lab/bad"
-    assert said["every_prediction_is_judged"] == (
-        "5 rows that must not exist, such as of lab/bad, lab/edge"
-    )
+    cut_off = "1 run has more than 5 % of its replies cut off: lab/bad"
+    assert said["few_replies_are_cut_off"] == cut_off
+    assert said["every_prediction_is_judged"] == "5 replies have no verdict: lab/bad, lab/edge"
+    ranked = "3 models have no rank: lab/bad, lab/edge, lab/never"
+    assert said["every_selected_model_is_ranked"] == ranked
     assert said["metrics_are_within_bounds"] == "nothing found"
 
 
@@ -235,5 +236,5 @@ def test_a_warning_is_told_and_fails_no_launch(
         failures = run_job(ask, instance, partition="demo/strong")
 
     assert failures == []
-    told = "The check few_replies_are_cut_off failed: 1 to look at, such as of demo/strong."
+    told = "Worth a look: 1 run has more than 5 % of its replies cut off: demo/strong."
     assert told in caplog.messages

@@ -61,7 +61,7 @@ def states(findings: Iterable[Finding]) -> list[State]:
 
 
 def described(*models: str, **more: object) -> dict[str, object]:
-    """A gateway whose models are in the settings, so that it need not be asked."""
+    """A gateway whose models are in the settings, and where nobody answers."""
     listed = [{"id": model, **REAL} for model in models]
     address = "http://127.0.0.1:9/v1"
     return {"name": "local", "kind": "openai", "base_url": address, "models": listed, **more}
@@ -145,12 +145,12 @@ def test_what_is_installed_here_fits() -> None:
 class Listing:
     """A gateway that lists a model if as many are asked at once as there are to be."""
 
-    def __init__(self, together: Barrier) -> None:
+    def __init__(self, together: Barrier, status: int = 200) -> None:
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 try:
                     together.wait(timeout=20)
-                    self.send_response(200)
+                    self.send_response(status)
                 except BrokenBarrierError:
                     self.send_response(503)
                 self.end_headers()
@@ -194,9 +194,39 @@ def test_a_gateway_that_does_not_answer_in_time_keeps_nobody_waiting(tmp_path: P
     never.abort()
     server.close()
     slow, local = looked.findings
-    assert (slow.state, local.state) == (WRONG, OK)
+    assert (slow.state, local.state) == (WRONG, WRONG)
+    assert "Nobody answers (" in local.found
     assert "did not list its models within 0.2 s" in slow.found
     assert "its address is base_url under [[gateways]]" in slow.advice
+
+
+@pytest.mark.parametrize(
+    ("status", "more", "state", "words"),
+    [
+        (200, {}, OK, "It answers; 1 model in the settings."),
+        (404, {}, OK, "It answers; 1 model in the settings."),
+        (502, {}, WARNING, "Somebody answers, but with status 502."),
+        (401, {}, WRONG, "It wants a key (status 401)."),
+        (
+            403,
+            {"api_key_variable": "SHOP_KEY"},
+            WRONG,
+            "It answers that the key is wrong or missing (status 403).",
+        ),
+    ],
+)
+def test_a_gateway_whose_models_stand_in_the_settings_is_knocked_at(
+    tmp_path: Path, status: int, more: dict[str, object], state: State, words: str
+) -> None:
+    server = Listing(Barrier(1), status)
+    named = [described("x/a", base_url=server.url, **more)]
+
+    looked = look_at(
+        "gateways", gateways.gateway_checks(Offers(settings_in(tmp_path, gateways=named)))
+    )
+
+    server.close()
+    assert [(one.state, one.found) for one in looked.findings] == [(state, words)]
 
 
 @pytest.mark.parametrize(
@@ -534,6 +564,15 @@ def test_where_the_history_is_kept_is_told(
         monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / home))
 
     assert states(of_dagster.history(settings)) == expected
+
+
+def test_a_history_at_a_relative_path_is_refused_as_dagster_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = settings_in(tmp_path)
+    monkeypatch.setenv("DAGSTER_HOME", ".")
+
+    assert states(of_dagster.history(settings)) == [WRONG]
 
 
 def test_where_notifications_go_is_a_secret(tmp_path: Path) -> None:

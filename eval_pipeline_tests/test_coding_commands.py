@@ -11,7 +11,7 @@ from eval_pipeline.options import Coding
 from eval_pipeline.stages.workshop import num_workers
 from eval_pipeline_tests.builders import settings_in, write_task
 from eval_pipeline_tests.coding_stand import lend_toolchains
-from eval_pipeline_tests.project import run
+from eval_pipeline_tests.project import call, run
 
 TASK = "001-numbers/007-number"
 
@@ -38,7 +38,7 @@ def test_a_wrong_answer_that_passes_is_named_whatever_it_is_called(project: Path
         (wrong / name).mkdir()
         (wrong / name / "answer.py").write_text("def number() -> int:\n    return 3 + 4\n")
 
-    done = run(project, "evals validate-answers")
+    done = call(project, "evals validate-answers")
 
     for name in ("reference", "answer"):
         assert f"{TASK} wrong/{name}: passes, but must fail." in done.stdout
@@ -50,15 +50,15 @@ def test_a_reference_that_fails_is_named(project: Path) -> None:
     answer = project / "tasks" / TASK / "answer" / "answer.py"
     answer.write_text("def number() -> int:\n    return 0\n")
 
-    done = run(project, "evals validate-answers")
+    done = call(project, "evals validate-answers")
 
     assert f"{TASK} answer: nobody can tell, but must pass." in done.stdout
     assert done.returncode == 1
 
 
 def test_a_new_task_can_be_validated_as_it_is(project: Path) -> None:
-    begun = run(project, "evals new numbers byte-ranges")
-    done = run(project, "evals validate-answers -f byte-ranges")
+    begun = call(project, "evals new numbers byte-ranges")
+    done = call(project, "evals validate-answers -f byte-ranges")
 
     assert "evals validate-answers -f 008-byte-ranges" in begun.stdout
     assert done.stdout.endswith(" graded wrongly: 0.\n")
@@ -79,7 +79,7 @@ def test_a_new_task_can_be_validated_as_it_is(project: Path) -> None:
 def test_what_a_user_does_wrong_is_a_sentence_and_no_stack_trace(
     project: Path, command: str, sentence: str
 ) -> None:
-    done = run(project, command, {"GIT_CEILING_DIRECTORIES": str(project.parent)})
+    done = call(project, command, {"GIT_CEILING_DIRECTORIES": str(project.parent)})
 
     assert done.returncode == 2
     assert sentence in done.stderr
@@ -136,7 +136,7 @@ def test_as_much_is_graded_at_once_as_cores_and_memory_allow() -> None:
 def test_a_reviewer_that_nobody_offers_is_told_before_any_model_is_asked(tmp_path: Path) -> None:
     settings = settings_in(tmp_path, coding={"reviewer": "demo/nobody"})
 
-    done = run(tmp_path, "evals run")
+    done = call(tmp_path, "evals run")
 
     assert done.returncode == 2
     assert "The model demo/nobody is in no gateway's list." in done.stderr

@@ -17,7 +17,7 @@ def counts(project: Path, table: str) -> int:
 
 
 def test_the_dagster_commands_work_as_written_and_remember_each_other(tmp_path: Path) -> None:
-    project = a_project(tmp_path)
+    project = a_project(tmp_path, questions=10)
 
     commands = [
         f"{MATERIALIZE} model_catalog",
@@ -29,12 +29,12 @@ def test_the_dagster_commands_work_as_written_and_remember_each_other(tmp_path: 
         done = run(project, command)
         assert done.returncode == 0, done.stderr
 
-    assert counts(project, "predictions") == counts(project, "judged") == 140
+    assert counts(project, "predictions") == counts(project, "judged") == 10
     assert counts(project, "metrics where slice = 'all' and complete") == 1
 
 
 def test_an_unknown_partition_is_answered_with_what_to_do(tmp_path: Path) -> None:
-    project = a_project(tmp_path)
+    project = a_project(tmp_path, questions=5)
 
     done = run(project, f"{MATERIALIZE} predictions --partition demo/strng")
 
@@ -44,7 +44,7 @@ def test_an_unknown_partition_is_answered_with_what_to_do(tmp_path: Path) -> Non
 
 
 def test_evals_run_and_leaderboard_print_three_simulated_models(tmp_path: Path) -> None:
-    project = a_project(tmp_path)
+    project = a_project(tmp_path, questions=40)
 
     ran = run(project, "evals run", {"MAX_CONCURRENT_MODELS": "2"})
     shown = run(project, "evals leaderboard")
@@ -57,7 +57,7 @@ def test_evals_run_and_leaderboard_print_three_simulated_models(tmp_path: Path) 
 
 
 def test_a_filtered_run_is_told_apart_from_the_leaderboard(tmp_path: Path) -> None:
-    project = a_project(tmp_path)
+    project = a_project(tmp_path, questions=5)
 
     call(project, "evals run", {"MODELS": "demo/weak", "MAX_SAMPLES": "2"})
     shown = call(project, "evals leaderboard")
@@ -80,7 +80,7 @@ def test_a_filtered_run_is_told_apart_from_the_leaderboard(tmp_path: Path) -> No
 def test_what_a_user_does_wrong_is_a_sentence_and_no_stack_trace(
     tmp_path: Path, variables: dict[str, str], sentence: str
 ) -> None:
-    project = a_project(tmp_path)
+    project = a_project(tmp_path, questions=5)
 
     done = call(project, "evals run", variables)
 
@@ -90,7 +90,7 @@ def test_what_a_user_does_wrong_is_a_sentence_and_no_stack_trace(
 
 
 def test_a_second_run_asks_nobody_unless_it_is_to_be_fresh(tmp_path: Path) -> None:
-    project = a_project(tmp_path)
+    project = a_project(tmp_path, questions=5)
     one = {"MODELS": "demo/weak", "MAX_SAMPLES": "3"}
     call(project, "evals run", one)
 
@@ -103,7 +103,7 @@ def test_a_second_run_asks_nobody_unless_it_is_to_be_fresh(tmp_path: Path) -> No
 
 
 def test_what_failed_is_told_with_an_example_and_an_exit_code(tmp_path: Path) -> None:
-    project = a_project(tmp_path)
+    project = a_project(tmp_path, questions=5)
     settings = (project / "eval_pipeline.toml").read_text()
     wrong = '[overrides."demo/weak"]\ntemperature = true\n'
     (project / "eval_pipeline.toml").write_text(f"{settings}\n{wrong}")
@@ -112,18 +112,20 @@ def test_what_failed_is_told_with_an_example_and_an_exit_code(tmp_path: Path) ->
 
     assert done.returncode == 1
     assert "demo/weak: 2 of 2 asked (2 bad_request), 0.0000 USD; for example" in done.stderr
-    assert "The check every_planned_item_is_predicted failed: 2 rows" in done.stderr
+    assert "The check every_planned_item_is_predicted failed: 2 planned replies are missing: " in (
+        done.stderr
+    )
     assert counts(project, "judged") == 4
 
 
 def test_settings_in_another_folder_keep_everything_there(tmp_path: Path) -> None:
     (tmp_path / "project").mkdir()
     (tmp_path / "elsewhere").mkdir()
-    a_project(tmp_path / "project")
+    a_project(tmp_path / "project", questions=5)
     (tmp_path / "project" / "dagster.yaml").unlink()
 
     settings = {"EVALS_SETTINGS": "../project/eval_pipeline.toml", "MAX_SAMPLES": "1"}
-    done = run(tmp_path / "elsewhere", "evals run", settings)
+    done = call(tmp_path / "elsewhere", "evals run", settings)
 
     assert done.returncode == 0, done.stderr
     assert "telemetry" not in done.stderr
@@ -144,7 +146,7 @@ def test_a_missing_question_file_is_a_sentence(tmp_path: Path) -> None:
 
 
 def test_rebuild_makes_the_file_anew(tmp_path: Path) -> None:
-    project = a_project(tmp_path)
+    project = a_project(tmp_path, questions=5)
     call(project, "evals run", {"MODELS": "demo/weak", "MAX_SAMPLES": "3"})
     before = counts(project, "judged")
     (project / "data" / "evals.duckdb").unlink()
@@ -166,7 +168,7 @@ def test_rebuild_makes_the_file_anew(tmp_path: Path) -> None:
 def test_wrong_faults_for_the_demo_server_are_a_sentence(
     tmp_path: Path, content: str | None, sentence: str
 ) -> None:
-    project = a_project(tmp_path)
+    project = a_project(tmp_path, questions=5)
     if content is not None:
         (project / "faults.json").write_text(content)
 

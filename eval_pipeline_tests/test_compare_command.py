@@ -8,7 +8,7 @@ from typer.testing import CliRunner, Result
 from eval_pipeline.cli.main import app
 from eval_pipeline_tests.boards import answers, graded, taken
 from eval_pipeline_tests.builders import a_benchmark, a_question, settings_in
-from eval_pipeline_tests.project import run
+from eval_pipeline_tests.project import call
 from eval_pipeline_tests.test_metrics import published
 
 
@@ -71,7 +71,7 @@ def test_the_leaderboard_prints_names_as_they_are(project: Path) -> None:
 
 
 def test_an_unknown_name_is_a_sentence_and_no_stack_trace(project: Path) -> None:
-    done = run(project, "evals compare demo/strong demo/nobody")
+    done = call(project, "evals compare demo/strong demo/nobody")
 
     assert done.returncode == 2
     assert done.stderr.startswith("There is no judged run of 'demo/nobody'.")

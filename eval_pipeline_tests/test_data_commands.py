@@ -13,9 +13,9 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from eval_pipeline.ad_hoc import MOST_ROWS
 from eval_pipeline.cli.output import print_json
 from eval_pipeline.journal import Journal
-from eval_pipeline.querying import MOST_ROWS
 from eval_pipeline.settings import Settings
 from eval_pipeline.warehouse import Warehouse
 from eval_pipeline_tests.boards import EXAM, graded, scores_of, taken
@@ -345,7 +345,7 @@ def _wait_for_work(pid: int) -> None:
 
 def test_a_table_that_takes_forever_can_be_interrupted(project: Path) -> None:
     with in_terminal(project, f'evals query "{ENDLESS}"') as terminal:
-        time.sleep(3)  # nothing tells from outside that the query has begun
+        _wait_for_work(terminal.pid)
         terminal.press(CTRL_C)
         assert terminal.end() == 130
 
@@ -353,23 +353,28 @@ def test_a_table_that_takes_forever_can_be_interrupted(project: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sql", "options"),
+    ("sql", "options", "times"),
     [
-        (ENDLESS, "-f csv"),
-        (ENDLESS, "-f json"),
-        (ENDLESS, "-o mine.csv"),
+        (ENDLESS, "-f csv", 1),
+        (ENDLESS, "-f json", 1),
+        (ENDLESS, "-f json", 3),
+        (ENDLESS, "-o mine.csv", 1),
         # Deep in one function DuckDB does not hear that it is to end.
-        ("select levenshtein(repeat('a', 300000), repeat('b', 300000))", "-f table"),
+        ("select levenshtein(repeat('a', 300000), repeat('b', 300000))", "-f table", 1),
     ],
 )
-def test_whatever_is_asked_can_be_interrupted(project: Path, sql: str, options: str) -> None:
+def test_whatever_is_asked_can_be_interrupted(
+    project: Path, sql: str, options: str, times: int
+) -> None:
     words = [str(BIN / "evals"), "query", sql, *options.split()]
     pipe = subprocess.PIPE
     with subprocess.Popen(
         words, cwd=project, env=environment(), stdout=pipe, stderr=pipe, text=True
     ) as process:
         _wait_for_work(process.pid)
-        process.send_signal(signal.SIGINT)
+        for _ in range(times):
+            process.send_signal(signal.SIGINT)
+            time.sleep(0.01)
         out, err = process.communicate(timeout=60)
 
     assert (process.returncode, err) == (130, "")

@@ -25,7 +25,7 @@ from eval_pipeline.providers.demo.server import DemoGateway
 from eval_pipeline.settings import Settings
 from eval_pipeline_tests.builders import settings_in
 from eval_pipeline_tests.project import ROOT, environment
-from eval_pipeline_tests.test_crash import MODEL, SAMPLE, a_project_with
+from eval_pipeline_tests.test_crash import MODEL, SAMPLE, a_project_with, lines_of
 from eval_pipeline_tests.test_pipeline import Graph
 
 STARTED, CANCELING = dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING
@@ -193,7 +193,7 @@ def asking(settings: Settings) -> Iterator[subprocess.Popen[str]]:
     )
     try:
         end = time.monotonic() + 90
-        while len(list(Journal(settings.journal).read(PREDICTIONS))) < 20:
+        while lines_of(Journal(settings.journal), PREDICTIONS) < 20:
             assert process.poll() is None and time.monotonic() < end
             time.sleep(0.05)
         yield process

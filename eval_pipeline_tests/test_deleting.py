@@ -13,7 +13,7 @@ import pytest
 
 from eval_pipeline.alive import alive
 from eval_pipeline.carrying import carry_over
-from eval_pipeline.defs.launch import dagster_instance
+from eval_pipeline.defs.instance import dagster_instance
 from eval_pipeline.deleting import (
     DoomedRun,
     IsAlive,
@@ -27,8 +27,10 @@ from eval_pipeline.deleting import (
 from eval_pipeline.history import Pending
 from eval_pipeline.journal import (
     ATTEMPTS,
+    DIAGNOSES,
     JUDGED,
     PREDICTIONS,
+    RECLASSIFIED,
     REJUDGED,
     RUNS,
     Journal,
@@ -43,14 +45,14 @@ from eval_pipeline.settings import Settings
 from eval_pipeline.stages.predict import Launch
 from eval_pipeline.warehouse import Warehouse
 from eval_pipeline_tests.boards import EXAM, Records, answers, graded, taken, verdicts
-from eval_pipeline_tests.builders import a_journal, settings_in
+from eval_pipeline_tests.builders import a_diagnosis, a_journal, a_reclassification, settings_in
 from eval_pipeline_tests.project import call
 from eval_pipeline_tests.stand import STRONG, Stand
 from eval_pipeline_tests.terminal import in_terminal
 
 DOOMED, OTHER = "aaaa-1", "bbbb-2"
 MODELS = ("demo/strong", "demo/weak")
-STREAMS_OF_RUNS = (RUNS, ATTEMPTS, PREDICTIONS, JUDGED, REJUDGED)
+STREAMS_OF_RUNS = (RUNS, ATTEMPTS, PREDICTIONS, JUDGED, REJUDGED, DIAGNOSES, RECLASSIFIED)
 HOLD = """
 import asyncio, sys
 from pathlib import Path
@@ -108,6 +110,10 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
         journal.write_whole(ATTEMPTS, run.model, run.run_id, records=[attempt])
         repeats = (Repeat(**dict(one), repeat=1) for one in verdicts(run, [1.0]))
         journal.write_whole(REJUDGED, run.model, run.run_id, "again", records=repeats)
+        (verdict,) = verdicts(run, [1.0])
+        said = a_diagnosis(verdict), a_reclassification(verdict)
+        journal.write_whole(DIAGNOSES, run.model, run.run_id, "once", records=said[:1])
+        journal.write_whole(RECLASSIFIED, run.model, run.run_id, "once", records=said[1:])
     Warehouse(folder / "evals.duckdb", journal).publish()
     return folder
 
@@ -390,7 +396,7 @@ def test_whoever_can_not_be_asked_has_to_say_so(project: Path) -> None:
     for asked in (words, as_json):
         assert asked.returncode == 2
         assert "--yes" in asked.stderr
-    assert as_json.stdout == ""
+    assert json.loads(as_json.stdout)["ended"] == "wrong use"
     assert "demo/strong (simulated), experiment default, opened 2025-01-01 12:00 UTC: " in (
         words.stdout
     )

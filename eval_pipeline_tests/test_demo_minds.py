@@ -16,7 +16,6 @@ OPTIONS = "\nA. red\nB. green\nC. blue"
 FORM = re.compile(
     r"Explanation: Simulated reply: .+\nAnswer: *(?P<answer>.+?) *\nConfidence: (?P<percent>\d+)%"
 )
-ANSWERERS = (STRONG, AVERAGE, WEAK)
 
 
 def a_question(

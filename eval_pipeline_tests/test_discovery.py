@@ -223,10 +223,24 @@ def test_if_nobody_answers_for_anyone_nothing_is_changed(tmp_path: Path, shop: S
     settings = settings_at(tmp_path, shop.gateway())
     shop.status = {"x/a": 404, "x/b": 500}
 
-    with pytest.raises(RunError, match=r"so nothing is changed\..* x/a: unknown_model: .*; x/b: "):
+    with pytest.raises(RunError, match=r"so nothing is changed\..* \(x/a\): unknown_model: .*x/b"):
         refreshed(settings)
 
     assert sightings(settings) == []
+
+
+def test_what_one_reason_keeps_out_is_told_in_one_sentence(tmp_path: Path, shop: Shop) -> None:
+    described = [{"id": f"y/m{number}"} for number in range(5)]
+    address = "http://127.0.0.1:9/v1"
+    gateway = {"name": "dead", "kind": "openai", "base_url": address}
+    dead: dict[str, object] = {**gateway, "models": described}
+
+    found = refreshed(settings_at(tmp_path, shop.gateway(), dead))
+
+    assert found.tried.kept_out.keys() == {one["id"] for one in described}
+    (told,) = [one for one in found.warnings if "kept out" in one]
+    named = "Gateway 'dead': 5 models are kept out (y/m0, y/m1, y/m2 and 2 more): "
+    assert told.startswith(f"{named}connection_error: ")
 
 
 def test_the_catalog_shows_numbers_names_and_reasons(
@@ -247,7 +261,7 @@ def test_the_catalog_shows_numbers_names_and_reasons(
     assert told["lost_models"] == "- x/a"
     assert told["new_prices"] == "- x/b: input 3.00 to 1.00 USD per million tokens"
     assert told["kept_out_because"] == r"- x/c: unknown\_model: HTTP 404: x/c says 404"
-    assert "x/c is kept out: " in str(told["warnings"])
+    assert r"1 model is kept out (x/c): unknown\_model: " in str(told["warnings"])
     assert graph.partitions() == {"x/b", "x/d"}
     assert graph.rows("select model, selected, kept_out_because from model_catalog order by 1") == [
         ("x/a", True, None),

@@ -227,11 +227,15 @@ def test_the_confidence_is_what_the_reply_states_in_percent(
 )
 @pytest.mark.parametrize("answer_type", ["exactMatch", "multipleChoice"])
 def test_a_hostile_reply_is_left_open_and_quickly(reply: str, answer_type: str) -> None:
-    started = time.process_time()
-    verdict = graded("B", reply, answer_type=answer_type, question=OPTIONS)
+    def cpu_s(text: str) -> float:
+        started = time.thread_time()  # others of this process may be at work too
+        assert graded("B", text, answer_type=answer_type, question=OPTIONS).correct is OPEN
+        return time.thread_time() - started
 
-    assert time.process_time() - started < QUICK_CPU_S
-    assert verdict.correct is OPEN
+    # Four times as long, it takes four times as long, or sixteen times if that is how it grows.
+    # The better of two: the first may load something, or collect the garbage of other tests.
+    whole = min(cpu_s(reply), cpu_s(reply))
+    assert whole < QUICK_CPU_S or whole < 10 * cpu_s(reply[: len(reply) // 4])
 
 
 def sample(folder: Path) -> list[ExamQuestion]:

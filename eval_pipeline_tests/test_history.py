@@ -105,12 +105,17 @@ Verdict = tuple[str, str, int, dict[str, float | None]]
 @pytest.mark.parametrize(
     ("verdicts", "failed"),
     [
-        ([], NAMES),
+        # What nobody has judged yet is not wrong.
+        ([], []),
+        ([("a", "v1", 1, {"q1": 1.0, "q2": None})], []),
         ([("a", "v1", 1, {"q1": 1.0, "q2": 0.0, "q3": 0.5})], ["q2", "q3"]),
-        # What nobody scored has failed; so has what only another judge scored.
-        ([("a", "v1", 1, {"q1": 1.0, "q2": None})], ["q2", "q3"]),
-        ([("a", "v1", 1, {"q1": 1.0}), ("b", "v1", 2, {"q2": 1.0})], ["q1", "q3"]),
-        # The judge that judged last, in its newest version, whatever was said before.
+        # Who has scored most decides, though somebody else scored a few replies later.
+        (
+            [("a", "v1", 1, {"q1": 1.0, "q2": 0.0, "q3": 1.0}), ("b", "v1", 2, {"q1": 0.0})],
+            ["q2"],
+        ),
+        # Of those who have scored as many, the one last at work, whatever was said before.
+        ([("a", "v1", 1, {"q1": 0.0}), ("b", "v1", 2, {"q2": 0.0})], ["q2"]),
         (
             [
                 ("a", "v1", 1, dict.fromkeys(NAMES, 0.0)),
@@ -143,7 +148,7 @@ Verdict = tuple[str, str, int, dict[str, float | None]]
         ),
     ],
 )
-def test_items_failed_by_what_the_judge_that_judged_last_says(
+def test_items_failed_by_what_the_judge_that_stands_for_the_run_says(
     tmp_path: Path, verdicts: list[Verdict], failed: list[str]
 ) -> None:
     run = a_run(plan=[("sample", name) for name in NAMES])
@@ -179,3 +184,33 @@ def test_a_verdict_on_a_reply_that_was_replaced_is_no_verdict(tmp_path: Path) ->
     found = failed_items(a_journal(tmp_path, run, first, other, again, *judged), run)
 
     assert found == set()
+
+
+@pytest.mark.parametrize(
+    ("replies", "failed"),
+    [
+        ([], ["q1"]),
+        ([(0, Outcome.OK)], ["q1"]),
+        ([(0, Outcome.OK), (1, Outcome.TIMEOUT)], ["q1"]),
+        ([(0, Outcome.OK), (1, Outcome.TIMEOUT), (1, Outcome.TRUNCATED)], []),
+        ([(0, Outcome.OK), (1, Outcome.OK), (1, Outcome.TIMEOUT)], ["q1"]),
+    ],
+)
+def test_an_item_of_which_any_sample_has_no_result_failed(
+    tmp_path: Path, replies: list[tuple[int, Outcome]], failed: list[str]
+) -> None:
+    run = a_run(plan=[("sample", "q1")], samples=2)
+    given = [
+        a_prediction(
+            "q1",
+            prediction_id=f"reply {n}",
+            sample=sample,
+            outcome=outcome,
+            finished_at=NOON + timedelta(minutes=n),
+        )
+        for n, (sample, outcome) in enumerate(replies)
+    ]
+
+    found = failed_items(a_journal(tmp_path, run, *given), run)
+
+    assert [key.item_id for key in found] == failed

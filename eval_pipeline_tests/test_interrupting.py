@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import pty
 import signal
 import subprocess
 import threading
@@ -10,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import duckdb
 import pytest
@@ -100,6 +101,7 @@ class Terminal:
 
     process: "subprocess.Popen[bytes]"
     log: Path
+    screen: IO[bytes]
 
     @property
     def said(self) -> str:
@@ -108,22 +110,27 @@ class Terminal:
     def ctrl_c(self) -> None:
         os.killpg(self.process.pid, signal.SIGINT)
 
+    def close(self) -> None:
+        self.screen.close()
+
 
 @contextmanager
 def evals_run(settings: Settings) -> Iterator[Terminal]:
     (settings.root / "dagster.yaml").write_text((ROOT / "dagster.yaml").read_text())
     log = settings.root / "said.txt"
-    with log.open("wb") as said:
+    ours, its = pty.openpty()
+    with log.open("wb") as said, os.fdopen(ours, "rb", buffering=0) as screen:
         process = subprocess.Popen(
-            ["evals", "run"],
+            ["setsid", "--ctty", "evals", "run"],
             cwd=settings.root,
             env=environment(),
-            stdout=said,
+            stdin=its,
+            stdout=its,
             stderr=said,
-            start_new_session=True,
         )
+        os.close(its)
         try:
-            yield Terminal(process, log)
+            yield Terminal(process, log, screen)
         finally:
             process.kill()
             process.wait()
@@ -139,17 +146,19 @@ def times_asked(gateway: DemoGateway, model: str = MODEL) -> dict[str, int]:
 
 
 @pytest.mark.parametrize(
-    ("held", "stream"), [(MODEL, PREDICTIONS), ("demo/judge", JUDGED)], ids=["asking", "judging"]
+    ("interrupt", "held", "stream"),
+    [(Terminal.ctrl_c, MODEL, PREDICTIONS), (Terminal.close, "demo/judge", JUDGED)],
+    ids=["Ctrl-C while asking", "the terminal is closed while judging"],
 )
-def test_ctrl_c_finishes_what_is_under_way_and_the_next_run_asks_the_rest(
-    tmp_path: Path, held: str, stream: Stream[Any]
+def test_an_interruption_finishes_what_is_under_way_and_the_next_run_asks_the_rest(
+    tmp_path: Path, interrupt: Callable[[Terminal], None], held: str, stream: Stream[Any]
 ) -> None:
     with KeepsWaiting(QUESTIONS, held) as gateway:
         settings = settings_with(gateway, tmp_path)
         journal = Journal(settings.journal)
         with evals_run(settings) as terminal:
             wait_for(lambda: gateway.has_all_waiting, terminal.process)
-            terminal.ctrl_c()
+            interrupt(terminal)
             wait_for(lambda: "Stopping: 4 items are under way" in terminal.said, terminal.process)
             gateway.go_on.set()
             ended_with = terminal.process.wait(60)

@@ -229,7 +229,7 @@ def test_windows_line_ends_are_not_made_visible(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("run", "item", "sentence"),
     [
-        ("run-1", "q1", "'q1' may be any of: other/q1, sample/q1. Which one?"),
+        ("run-1", "q1", "other/q1, sample/q1. For example: evals show run-1 other/q1"),
         ("run-1", "q8", "There is no item 'q8' in run run-1; closest: sample/q9"),
         ("run-3", "q1", "There is no run 'run-3'; the latest are "),
         ("run-", "q1", "'run-' may be any of 2 runs (run-1, run-2): name more of its id."),
@@ -254,6 +254,7 @@ def test_of_several_models_that_were_asked_one_is_to_be_named(tmp_path: Path) ->
 
     assert several.returncode == 2
     assert (
-        "Several models were asked 'q1' in that run: demo/a@run-1, demo/b@run-1" in several.stderr
+        "Several models were asked 'q1' in that run: demo/a@run-1, demo/b@run-1. "
+        "For example: evals show demo/a@run-1 q1\n" in several.stderr
     )
     assert section(shown(tmp_path, "demo/b@run-1"), "Reply") == "42"

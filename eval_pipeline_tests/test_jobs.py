@@ -15,6 +15,7 @@ from eval_pipeline.defs.config import (
     JudgedConfig,
     PredictionsConfig,
     ReliabilityConfig,
+    ReportsConfig,
 )
 from eval_pipeline.defs.graph import build_graph
 from eval_pipeline.defs.jobs import PART_OF
@@ -80,6 +81,7 @@ def test_the_launchpad_begins_with_what_the_settings_say(tmp_path: Path) -> None
         concurrency={"num_workers": 3},
         plan={"max_samples": 2},
         selection={"models": ["demo/weak"]},
+        analysis={"model": "demo/judge", "num_workers": 2},
     )
 
     begins = {name: defaults(settings, name).get("ops", {}) for name in named_jobs(settings)}
@@ -93,6 +95,13 @@ def test_the_launchpad_begins_with_what_the_settings_say(tmp_path: Path) -> None
         assert config == {"predictions": asking | {"mode": mode}, "judged": judging}
     assert begins["fix_judge"] == {"judged": {"config": judging | {"mode": "FIX"}}}
     assert begins["metrics_only"] == {}
+    assert begins["analyze"]["run_reports"]["config"] == {
+        "analyst": "demo/judge",
+        "num_workers": 2,
+        "budget_usd": 7,
+        "models": [],
+        "fresh": False,
+    }
     assert begins["refresh_catalog"]["model_catalog"]["config"]["models"] == ["demo/weak"]
 
 
@@ -100,6 +109,7 @@ def test_every_job_and_every_field_of_its_config_is_described(tmp_path: Path) ->
     jobs = named_jobs(settings_in(tmp_path))
 
     assert list(jobs) == [
+        "analyze",
         "evaluate",
         "evaluate_all",
         "fix_evaluation",
@@ -108,7 +118,8 @@ def test_every_job_and_every_field_of_its_config_is_described(tmp_path: Path) ->
         "refresh_catalog",
     ]
     assert all(job.description for job in jobs.values())
-    for config in (CatalogConfig, PredictionsConfig, JudgedConfig, ReliabilityConfig):
+    asking = (CatalogConfig, PredictionsConfig, JudgedConfig, ReliabilityConfig, ReportsConfig)
+    for config in asking:
         for name, field in config.model_fields.items():
             assert field.description, f"{config.__name__}.{name}"
 
@@ -236,7 +247,7 @@ def test_what_fails_inside_evaluate_all_fails_it_with_the_reason(launched: Launc
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        ("evals job nope", "There is no job nope. There are: evaluate, evaluate_all"),
+        ("evals job nope", "There is no job nope. There are: analyze, evaluate, evaluate_all"),
         ("evals job evaluate", "evaluate needs a model: --model."),
         ("evals job fix_judge -m demo/weak", "leave out --model"),
         ("evals job evaluate -m demo/nobody", "demo/nobody is no partition"),
@@ -273,11 +284,11 @@ def test_the_command_lists_the_jobs_and_runs_one(tmp_path: Path) -> None:
 
 
 def test_dagster_executes_a_job_by_name(tmp_path: Path) -> None:
-    project = a_project(tmp_path)
+    project = a_project(tmp_path, questions=2)
 
-    done = run(project, "dagster job execute -j evaluate_all", {"MAX_SAMPLES": "5"})
+    done = run(project, "dagster job execute -j evaluate_all")
 
     assert done.returncode == 0, done.stderr
     with duckdb.connect(str(project / "data" / "evals.duckdb"), read_only=True) as db:
         found = db.sql("select count(distinct model), count(*) from judged").fetchall()
-    assert found == [(3, 15)]
+    assert found == [(3, 6)]

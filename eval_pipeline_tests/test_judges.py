@@ -24,6 +24,7 @@ from eval_pipeline.stages.judge import judge
 from eval_pipeline.stages.predict import Launch
 from eval_pipeline.stages.workers import Tally
 from eval_pipeline_tests.builders import a_model, settings_in
+from eval_pipeline_tests.project import undrawn
 from eval_pipeline_tests.stand import JUDGE, STRONG, Stand, outcomes
 from eval_pipeline_tests.test_judge import ask_a_new_version
 from eval_pipeline_tests.test_pipeline import Graph
@@ -217,7 +218,7 @@ def test_the_asset_judges_by_all_judges_and_shows_who_graded(stand: Stand) -> No
     stand.predict(STRONG)
 
     with dg.DagsterInstance.ephemeral() as instance:
-        graph = Graph(stand.settings, instance)
+        graph = Graph(stand.settings, instance, checked=False)
         done = graph.run("judged")
 
     assert done.success
@@ -257,7 +258,8 @@ def test_the_rules_alone_need_no_judge_in_the_catalog(tmp_path: Path) -> None:
         selection={"models": ["demo/strong"]},
     )
 
-    went_wrong = evaluate(settings, Mode.AUTO)
+    with undrawn():
+        went_wrong = evaluate(settings, Mode.AUTO)
 
     assert went_wrong == []
     with duckdb.connect(str(settings.database), read_only=True) as db:

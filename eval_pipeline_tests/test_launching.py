@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 import tomllib
 from collections.abc import Iterator
 from contextlib import chdir
@@ -16,6 +17,7 @@ from dagster._core.definitions.data_version import CachingStaleStatusResolver, S
 from dagster._core.loader import LoadingContextForTest
 
 from eval_pipeline.benchmark import load_benchmark
+from eval_pipeline.cli.output import print_json
 from eval_pipeline.definitions import build_definitions
 from eval_pipeline.providers.demo.faults import Faults
 from eval_pipeline.providers.demo.server import DemoGateway
@@ -26,6 +28,7 @@ from eval_pipeline_tests.test_crash import SAMPLE
 
 AVERAGE, STRONG, WEAK = "demo/average", "demo/strong", "demo/weak"
 FEW = 3
+FAILING = "run -m weak -c Math"
 
 
 class Place:
@@ -58,23 +61,64 @@ class Place:
             return dg.DagsterInstance.from_config(".")
 
 
-@pytest.fixture
-def place(tmp_path: Path) -> Iterator[Place]:
-    sample = load_benchmark(settings_in(tmp_path, suites=[{"name": "sample", "path": SAMPLE}]))
+@pytest.fixture(scope="module")
+def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DemoGateway]:
+    """One for all tests: what is copied knows its address."""
+    folder = tmp_path_factory.mktemp("items")
+    sample = load_benchmark(settings_in(folder, suites=[{"name": "sample", "path": SAMPLE}]))
     with DemoGateway(tuple(sample.items.values())) as gateway:
-        folder = tmp_path / "project"
-        folder.mkdir()
-        (folder / "dagster.yaml").write_text((ROOT / "dagster.yaml").read_text())
-        settings = settings_in(
-            folder,
-            suites=[{"name": "sample", "path": SAMPLE}],
-            gateways=[{"name": "demo", "kind": "demo", "base_url": gateway.base_url}],
-            selection={"exclude_models": ["demo/judge"]},
-            plan={"max_samples": FEW},
-            requests={"attempts": 1},
-            automation={"preflight": False},
-        )
-        yield Place(settings, gateway)
+        yield gateway
+
+
+def place_in(folder: Path, gateway: DemoGateway) -> Place:
+    settings = settings_in(
+        folder,
+        suites=[{"name": "sample", "path": SAMPLE}],
+        gateways=[{"name": "demo", "kind": "demo", "base_url": gateway.base_url}],
+        selection={"exclude_models": ["demo/judge"]},
+        plan={"max_samples": FEW},
+        requests={"attempts": 1},
+        automation={"preflight": False},
+    )
+    return Place(settings, gateway)
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory, gateway: DemoGateway) -> Place:
+    """Where Dagster's history is begun, which takes as long as a small run."""
+    folder = tmp_path_factory.mktemp("template")
+    (folder / "dagster.yaml").write_text((ROOT / "dagster.yaml").read_text())
+    place = place_in(folder, gateway)
+    place.evals("job refresh_catalog")
+    return place
+
+
+@pytest.fixture(scope="module")
+def failed_template(template: Place, tmp_path_factory: pytest.TempPathFactory) -> Place:
+    """Where demo/weak was asked in vain."""
+    place = copied(template, tmp_path_factory.mktemp("failed"))
+    place.gateway.misbehave(Faults(server_error=1.0))
+    place.evals(FAILING)
+    place.gateway.misbehave(Faults())
+    return place
+
+
+def copied(place: Place, folder: Path) -> Place:
+    shutil.copytree(place.settings.root, folder, dirs_exist_ok=True)
+    place.gateway.requests.clear()
+    return place_in(folder, place.gateway)
+
+
+@pytest.fixture
+def place(template: Place, tmp_path: Path) -> Iterator[Place]:
+    yield copied(template, tmp_path / "project")
+    template.gateway.misbehave(Faults())
+
+
+@pytest.fixture
+def failed(failed_template: Place, tmp_path: Path) -> Place:
+    """A place where demo/weak was asked in vain."""
+    return copied(failed_template, tmp_path / "project")
 
 
 def test_only_the_named_models_are_asked_and_the_others_stay_partitions(place: Place) -> None:
@@ -109,7 +153,9 @@ def test_a_model_that_is_not_selected_can_be_named_all_the_same(
     ],
 )
 def test_models_can_be_left_out(place: Place, options: str, models: set[str]) -> None:
-    assert place.asked(f"run {options}").keys() == models
+    plan = place.told(f"run {options} --dry-run")
+
+    assert {one["model"] for one in plan["models"]} == models
 
 
 @pytest.mark.parametrize(
@@ -124,12 +170,20 @@ def test_models_can_be_left_out(place: Place, options: str, models: set[str]) ->
     ],
 )
 def test_items_can_be_chosen(place: Place, options: str, items: int) -> None:
+    plan = place.told(f"run -m weak {options} --dry-run")
+
+    assert [one["planned"] for one in plan["models"]] == [items]
+
+
+@pytest.mark.parametrize(("options", "items"), [("-c Math --samples 2", 2 * FEW)])
+def test_a_run_of_some_items_is_told_as_such(place: Place, options: str, items: int) -> None:
     done = place.told(f"run -m weak {options}")
 
     (run,) = done["runs"]
     scopes = place.sql("select scope from runs")
     assert done["ended"] == "done"
     assert run["planned"] == run["judged"] == items
+    assert done["advice"].endswith(f": evals metrics {run['run_id'][:8]}")
     assert scopes == [("filtered",)]
 
 
@@ -142,9 +196,10 @@ def test_items_can_be_chosen(place: Place, options: str, items: int) -> None:
         ("run -s nowhere", "There is no suite 'nowhere'"),
         ("run -c Maths", "There is no category 'Maths'; closest: Math"),
         ("run -f no-such-item", "No item passes the filter"),
-        ("run -f (", "must be a regular expression"),
-        ("run -e nothing", "must be one of: default"),
-        ("run --budget -1", "budget"),
+        ("run -f (", "'--filter': must be a regular expression"),
+        ("run -e nothing", "'--experiment': There is no experiment 'nothing'"),
+        ("run --budget -1", "'--budget': Input should be greater than 0"),
+        ("run --budget nan", "'--budget': Input should be a finite number"),
         ("run --resume 12345678", "There is no run '12345678'"),
         ("run --failed --fresh", "leave out --fresh"),
         ("run --resume latest -c Math", "leave out what chooses"),
@@ -163,6 +218,54 @@ def test_wrong_use_is_told_in_a_sentence_and_asks_nobody(
     assert said in " ".join(done.stderr.replace("│", " ").split())
     assert "Traceback" not in done.stderr
     assert not place.gateway.requests
+
+
+@pytest.mark.parametrize(
+    ("command", "document"),
+    [
+        ("run --nonsense", {"ended": "wrong use", "error": "No such option: --nonsense"}),
+        (
+            "run --failed --fresh",
+            {"ended": "wrong use", "error": "--failed asks anew already: leave out --fresh."},
+        ),
+    ],
+)
+def test_wrong_use_is_told_to_programs_too(
+    place: Place, command: str, document: dict[str, str]
+) -> None:
+    done = place.evals(f"{command} --json")
+
+    assert done.returncode == 2
+    assert json.loads(done.stdout) == document
+    assert done.stderr == f"{document['error']}\n"
+
+
+def test_programs_are_told_once_also_if_something_fails_afterwards(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def half_broken(*, as_json: bool) -> None:
+        print_json({"as_json": as_json})
+        raise OSError("the disk is gone")
+
+    monkeypatch.setattr("eval_pipeline.cli.launches.list_jobs", half_broken)
+
+    done = place.evals("job --json")
+
+    assert done.returncode == 1
+    assert json.loads(done.stdout) == {"as_json": True}
+    assert done.stderr == "the disk is gone\n"
+
+
+def test_what_is_wrong_is_told_before_dagster_is_loaded(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "eval_pipeline.cli.launches", None)
+
+    wrong = [place.evals(f"run {one}") for one in ("-f (", "--budget 0", "-e x", "-s x")]
+    monkeypatch.setenv("MAX_SAMPLES", "many")
+    wrong.append(place.evals("run"))
+
+    assert [done.returncode for done in wrong] == [2] * 5, wrong
 
 
 def test_what_failed_in_the_latest_run_is_asked_anew_in_a_run_of_its_own(place: Place) -> None:
@@ -208,6 +311,7 @@ def test_a_spent_budget_ends_with_3_and_the_run_is_resumed_with_a_larger_one(pla
 
     assert spent.returncode == 3
     assert "The budget is reached. To go on with a larger one: evals run --resume" in spent.stderr
+    assert "every_planned_item_is_predicted" not in spent.stderr
     assert 0 < before < 30
     (run,) = done["runs"]
     assert (done["ended"], run["answered"], run["judged"]) == ("done", 30, 30)
@@ -220,6 +324,7 @@ def test_without_judging_answers_wait_for_their_verdicts(place: Place) -> None:
 
     assert [run["judged"] for run in asked["runs"]] == [0]
     assert asked["ended"] == judged["ended"] == "done"
+    assert asked["advice"].endswith(f": evals fix {asked['runs'][0]['run_id'][:8]} --judge")
     assert place.gateway.requests[WEAK] == FEW
     assert place.sql("select count(score) from judged") == [(FEW,)]
 
@@ -241,6 +346,29 @@ def test_what_failed_is_told_and_fixed_in_the_same_run(place: Place) -> None:
     assert "nothing to fix" in place.evals("fix").stdout
 
 
+def test_what_would_fail_again_is_shown_and_not_to_be_repeated(place: Place) -> None:
+    place.gateway.misbehave(Faults(status={WEAK: 400}))
+
+    done = place.told("run -m weak")
+
+    (run,) = done["runs"]
+    assert done["ended"] == "failed"
+    assert done["advice"].startswith("Some of it failed, and would fail again (HTTP 400: ")
+    assert done["advice"].endswith(f": evals status {run['run_id'][:8]} --failed")
+
+
+def test_a_run_that_lacks_nothing_is_done_whatever_another_lacks(failed: Place) -> None:
+    whole = failed.told("run --resume latest")["runs"][0]["run_id"]
+    failed.gateway.misbehave(Faults(server_error=1.0))
+    failed.evals("run -m weak -c Physics")
+    failed.gateway.misbehave(Faults())
+
+    done = failed.evals(f"fix {whole[:8]}")
+
+    assert done.returncode == 0, done.stderr
+    assert "Something is missing in other runs: evals status" in done.stdout
+
+
 def test_asking_again_can_be_had_without_judging(place: Place) -> None:
     place.evals("run -m weak --no-judge")
     place.gateway.requests.clear()
@@ -251,29 +379,40 @@ def test_asking_again_can_be_had_without_judging(place: Place) -> None:
     assert place.sql("select count(*) from judged") == [(0,)]
 
 
-def test_dagster_s_history_tells_what_was_typed(place: Place) -> None:
-    place.evals("run -m weak -c Math")
-
-    with place.dagster() as instance:
+def test_dagster_s_history_tells_what_was_typed(failed: Place) -> None:
+    with failed.dagster() as instance:
         commands = {run.tags["evals/command"] for run in instance.get_runs()}
-    assert commands == {"evals run -m weak -c Math"}
+    assert commands == {"evals job refresh_catalog", f"evals {FAILING}"}
 
 
 def test_a_fault_of_ours_is_told_in_a_sentence_unless_asked_for_more(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(*_: object) -> None:
-        raise ZeroDivisionError("seven is not eight")
+    def broken(*, as_json: bool) -> None:
+        raise ZeroDivisionError(f"seven is not eight: {as_json}")
 
     monkeypatch.setattr("eval_pipeline.cli.launches.list_jobs", broken)
 
     done = place.evals("job")
-    with pytest.raises(ZeroDivisionError):
-        place.evals("--debug job")
+    more = place.evals("--debug job")
 
-    assert done.returncode == 1
+    assert done.returncode == more.returncode == 1
     assert done.stderr.startswith("ZeroDivisionError: seven is not eight")
     assert "Traceback" not in done.stderr
+    assert more.stderr.startswith("Traceback")
+    assert more.stderr.endswith("\nZeroDivisionError: seven is not eight: False\n")
+
+
+def test_who_asks_for_more_is_told_by_the_same_exit_code_that_it_was_wrong_use(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EVALS_DEBUG", "1")
+
+    done = place.evals("fix 12345678")
+
+    assert done.returncode == 2
+    assert "Traceback" in done.stderr
+    assert "There is no run '12345678'" in done.stderr
 
 
 def test_a_model_that_was_only_named_is_not_due(
@@ -327,42 +466,34 @@ def test_a_refresh_leaves_the_partitions_that_somebody_is_at_work_on(
 
 
 def test_a_run_goes_on_with_its_own_items_whatever_the_settings_choose(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    failed: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place.gateway.misbehave(Faults(server_error=1.0))
-    place.evals("run -m weak -c Math")
-    place.gateway.misbehave(Faults())
     monkeypatch.setenv("TEST_FILTER", "nothing at all")
 
-    done = place.told("run --resume latest")
+    done = failed.told("run --resume latest")
 
     (run,) = done["runs"]
     assert (done["ended"], run["planned"], run["judged"]) == ("done", FEW, FEW)
 
 
-def test_a_run_without_code_goes_on_beside_suites_of_code(place: Place) -> None:
+def test_a_run_without_code_goes_on_beside_suites_of_code(failed: Place) -> None:
     suites = [
         {"name": "sample", "path": SAMPLE},
         {"name": "coding", "kind": "coding", "path": ROOT / "evals", "toolchain": "python"},
     ]
-    settings_in(place.settings.root, **{**vars_of(place.settings), "suites": suites})
-    place.gateway.misbehave(Faults(server_error=1.0))
-    place.evals("run -m weak -s sample")
-    place.gateway.misbehave(Faults())
+    settings_in(failed.settings.root, **{**vars_of(failed.settings), "suites": suites})
 
-    done = place.told("run --resume latest")
+    done = failed.told("run --resume latest")
 
     (run,) = done["runs"]
     assert (done["ended"], run["judged"], done["failures"]) == ("done", FEW, [])
 
 
-def test_what_was_begun_in_another_way_is_not_gone_on_with(place: Place) -> None:
-    place.gateway.misbehave(Faults(server_error=1.0))
-    place.evals("run -m weak")
+def test_what_was_begun_in_another_way_is_not_gone_on_with(failed: Place) -> None:
     experiments = {"default": {"temperature": 0.7}}
-    settings_in(place.settings.root, **vars_of(place.settings), experiments=experiments)
+    settings_in(failed.settings.root, **vars_of(failed.settings), experiments=experiments)
 
-    done = place.evals("run --resume latest")
+    done = failed.evals("run --resume latest")
 
     assert done.returncode == 1
     assert "with another temperature than now" in done.stderr
@@ -380,17 +511,16 @@ def test_a_run_that_nobody_has_published_is_found(place: Place, tmp_path: Path) 
     assert done["runs"][0]["judged"] == FEW
 
 
-def test_runs_of_several_launches_are_fixed_together(place: Place) -> None:
-    place.gateway.misbehave(Faults(server_error=1.0))
-    place.evals("run -m weak")
-    place.evals("run -m average")
-    place.gateway.misbehave(Faults())
-    with place.dagster() as instance:
+def test_runs_of_several_launches_are_fixed_together(failed: Place) -> None:
+    failed.gateway.misbehave(Faults(server_error=1.0))
+    failed.evals("run -m average")
+    failed.gateway.misbehave(Faults())
+    with failed.dagster() as instance:
         before = len(instance.get_runs())
 
-    done = place.told("fix")
+    done = failed.told("fix")
 
-    with place.dagster() as instance:
+    with failed.dagster() as instance:
         launched = len(instance.get_runs()) - before
     assert {run["model"]: run["judged"] for run in done["runs"]} == {AVERAGE: FEW, WEAK: FEW}
     assert len({run["run_id"] for run in done["runs"]}) == 2
@@ -439,7 +569,7 @@ def test_a_key_that_was_typed_by_mistake_is_not_in_the_history(
 
     with place.dagster() as instance:
         commands = {run.tags["evals/command"] for run in instance.get_runs()}
-    assert commands == {"evals run -m [OPENAI_API_KEY]"}
+    assert commands == {"evals job refresh_catalog", "evals run -m [OPENAI_API_KEY]"}
 
 
 def vars_of(settings: Settings) -> dict[str, Any]:

@@ -8,13 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from rich.text import Text
 
 from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.journal import SIGHTINGS
 from eval_pipeline.queries import query
 from eval_pipeline.records import Run, Sighting, Usage
-from eval_pipeline.reporting import leaderboard_tables
+from eval_pipeline.reporting.leaderboard import leaderboard_tables
 from eval_pipeline.warehouse import Warehouse
 from eval_pipeline_tests.boards import (
     ABOUT,
@@ -40,6 +39,8 @@ from eval_pipeline_tests.builders import (
     a_prediction,
     a_question,
     a_run,
+    a_task,
+    graded_code,
 )
 from eval_pipeline_tests.test_metrics import Row, a_run_of_four, answered, published, rows
 
@@ -282,7 +283,7 @@ def test_each_judge_has_a_leaderboard_of_its_own(tmp_path: Path) -> None:
     ]
     with warehouse.reading() as db:
         tables = list(leaderboard_tables(query(db, "summaries/leaderboard").df()))
-    titles = [str(table.title) for table in tables]
+    titles = [table.title for table in tables]
     assert [title.rpartition(", ")[2] for title in titles] == [
         "judged by demo/judge",
         "judged by other/judge",
@@ -434,7 +435,7 @@ def test_the_title_names_the_judge_even_if_there_is_only_one(tmp_path: Path) -> 
         printed = query(db, "summaries/leaderboard").df()
     (table,) = leaderboard_tables(printed)
 
-    assert Text.from_markup(str(table.title)).plain == (
+    assert table.title == (
         "Leaderboard of SIMULATED models (their skill is invented), judged by [my]/judge"
     )
 
@@ -471,3 +472,23 @@ def test_names_follow_the_catalog_without_anything_being_computed(tmp_path: Path
     warehouse.publish()
     names = rows(warehouse, "select model, display_name from leaderboard order by model")
     assert [tuple(row.values()) for row in names] == [("demo/a", "A by Demo"), ("demo/b", None)]
+
+
+def test_code_is_counted_once_however_many_judges_a_run_has(tmp_path: Path) -> None:
+    both = a_benchmark(a_question("q1"), a_task())
+    run = taken("demo/a", benchmark=both)
+    question, code = answers(run)
+    told = [
+        verdict
+        for name in ("demo/judge", "other/judge")
+        for verdict in (
+            a_judgement(question, judge=name),
+            a_judgement(code, 0.0, judge=name, code=graded_code(), graded_by="steps"),
+        )
+    ]
+
+    with published(tmp_path, run, question, code, *told, benchmark=both).reading() as db:
+        (row,) = query(db, "summaries/steps").df().to_dict("records")
+
+    assert (row["model"], row["graded"], row["passed"], row["tests"]) == ("demo/a", 1, 0, 1)
+    assert row["tests_passed_share"] == 0.5

@@ -12,12 +12,13 @@ import pytest
 from rich.console import Console
 
 from eval_pipeline.alive import alive
-from eval_pipeline.defs.launch import dagster_instance
+from eval_pipeline.defs.instance import dagster_instance
 from eval_pipeline.defs.partitions import MODELS
 from eval_pipeline.journal import ATTEMPTS, SIGHTINGS, Journal
-from eval_pipeline.overview import failed_replies, run_rows
+from eval_pipeline.overview import run_rows
 from eval_pipeline.records import Attempt, ItemKey, Judgement, Prediction, Run, Sighting
-from eval_pipeline.reporting_runs import failed_tables, runs_table, status_table
+from eval_pipeline.reporting.offer import models_table
+from eval_pipeline.reporting.runs import failed_tables, runs_table, status_table
 from eval_pipeline.warehouse import Warehouse
 from eval_pipeline_tests.builders import (
     NOON,
@@ -231,6 +232,12 @@ def test_other_models_are_told_when_asked_for(exam: Path, options: str, models: 
     assert list(by_model(found(exam, f"evals models {options}"))) == models
 
 
+def test_of_models_that_nobody_lists_the_closest_is_told(exam: Path) -> None:
+    shown = told(exam, "evals models -f demo/dine")
+
+    assert shown.startswith("There is no model 'demo/dine'; closest: demo/done")
+
+
 STATES = [
     ("demo/done", "complete", None),
     ("demo/failing", "failed items", "evals fix 22222222"),
@@ -370,7 +377,7 @@ def test_runs_are_told_newest_first_and_by_model(exam: Path) -> None:
     assert [row["run_id"][:4] for row in rows] == ["4444", "3333", "2222", "1111", "0000"]
     assert [row["run_id"][:4] for row in found(exam, "evals runs -m DONE")] == ["1111", "0000"]
     assert rows[3]["cost_usd"] == 1.0
-    assert "44444444 demo/half (web_search)" in shown
+    assert "44444444  demo/half (web_search)" in shown
     assert "demo/unjudged (simulated)" in shown
     assert "3 more: --limit 5" in shown
 
@@ -488,23 +495,63 @@ def test_due_is_told_to_programs_too(tmp_path: Path) -> None:
     assert (gone["model"], gone["due"], gone["due_at"]) == ("demo/gone", False, None)
 
 
-@pytest.mark.parametrize("columns", [60, 80, 160])
-def test_tables_fit_into_a_terminal_with_every_name_whole(exam: Path, columns: int) -> None:
-    told(exam, "evals runs")
-    with Warehouse(
-        exam / "data" / "evals.duckdb", Journal(exam / "data" / "journal")
-    ).reading() as db:
+def rows_of_long_names(project: Path) -> list[dict[str, Any]]:
+    """The runs of the exam as if they were long, dear, and of models with such names."""
+    told(project, "evals runs")
+    warehouse = Warehouse(project / "data" / "evals.duckdb", Journal(project / "data" / "journal"))
+    with warehouse.reading() as db:
         rows = run_rows(db, ())
-        failed = failed_replies(db, rows)
+    large = {"judged": 1000, "correct": 614.0, "cost_usd": 1234.5678}
+    rate = {"accuracy": 0.614, "accuracy_low": 0.58, "accuracy_high": 0.64}
+    name = "some-provider/a-very-long-{}-2026-05-12-preview"
+    return [{**row, **large, **rate, "model": name.format(row["model"])} for row in rows]
+
+
+@pytest.mark.parametrize("columns", [60, 80])
+def test_long_names_break_no_table_of_runs(exam: Path, columns: int) -> None:
+    rows = rows_of_long_names(exam)
+
+    for table in (runs_table(rows), status_table(rows, "Runs")):
+        paper = StringIO()
+        Console(width=columns, file=paper, force_terminal=True, color_system=None).print(table)
+        lines = paper.getvalue().splitlines()
+
+        assert max(map(len, lines)) <= columns
+        for row in rows:
+            (line,) = [line for line in lines if row["run_id"][:8] in line]
+            state = "failed" if row["state"] == "failed items" else row["state"]
+            assert f" {row['answered']}/{row['planned']} " in line
+            assert " 1000 " in line
+            assert " 61.4% (58-64) " in line
+            assert line.rstrip().endswith(f" {state}")
+
+
+@pytest.mark.parametrize("columns", [60, 80])
+def test_long_names_do_not_break_the_table_of_models(exam: Path, columns: int) -> None:
+    rows = found(exam, "evals models --all")
+    long = {"model": f"some-provider/{'very-' * 8}long", "opened_at": NOON, "judged": 1000}
+    given = [{**row, **long, "model": f"{long['model']}-{n}"} for n, row in enumerate(rows)]
 
     paper = StringIO()
-    terminal = Console(width=columns, file=paper, color_system=None)
-    terminal.print(runs_table(rows), status_table(rows, "Runs"), *failed_tables(failed))
+    terminal = Console(width=columns, file=paper, force_terminal=True, color_system=None)
+    terminal.print(models_table(given))
     shown = paper.getvalue()
 
     assert max(map(len, shown.splitlines())) <= columns
-    for row in rows:
-        assert row["run_id"][:8] in shown
+    assert "50.0% (15-85) of 1000" in shown
+    assert all(f"ong-{n}" in shown for n in range(len(rows)))
+
+
+def test_what_failed_fits_into_a_narrow_terminal(exam: Path) -> None:
+    replies = found(exam, "evals status 2222 --failed")
+
+    paper = StringIO()
+    given = [{**reply, "alike": len(replies)} for reply in replies]
+    terminal = Console(width=60, file=paper, force_terminal=True, color_system=None)
+    terminal.print(*failed_tables(given))
+
+    assert max(map(len, paper.getvalue().splitlines())) <= 60
+    assert "Too late." in paper.getvalue()
 
 
 @pytest.mark.parametrize(

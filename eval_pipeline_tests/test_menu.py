@@ -1,5 +1,6 @@
 """`evals` without a command: keys choose what to run, and the command that is shown is run."""
 
+import sys
 from datetime import timedelta
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import duckdb
 import pytest
 
 from eval_pipeline.choosing import offered_models, unfinished
+from eval_pipeline.cli import menu
 from eval_pipeline.journal import SIGHTINGS, Journal
 from eval_pipeline.records import Sighting
 from eval_pipeline.runs import RunError
@@ -210,6 +212,26 @@ def test_earlier_runs_are_gone_on_with(project: Path, action: str, keys: str, co
         choose(terminal, (f"{command}\n", ""), ("Start it?", UP + ENTER))
 
         assert terminal.end() == 0
+
+
+def test_what_was_journalled_since_is_run_again_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = settings_in(tmp_path)
+    seen = [Sighting(model=a_model(), selected=True, seen_at=NOON)]
+    journal = a_journal(settings.data, a_run())
+    journal.write_whole(SIGHTINGS, "20250101T120000.0", records=seen)
+    Warehouse(settings.database, journal).publish()
+    later = NOON + timedelta(hours=1)
+    a_journal(settings.data, a_run("later", "demo/weak", opened_at=later))
+    answers, started = iter([menu.AGAIN, menu.YES, menu.QUIT]), list[list[str]]()
+    monkeypatch.setattr(menu, "pick", lambda *_, **__: next(answers))
+    monkeypatch.setattr(sys, "argv", ["evals"])
+    monkeypatch.chdir(tmp_path)
+
+    menu.menu(lambda words, prog_name: started.append(words))  # type: ignore[arg-type]
+
+    assert started == [["run", "--failed", "-m", "demo/weak", "-e", "default"]]
 
 
 @pytest.mark.parametrize(("key", "ends_with"), [(CTRL_C, 130), (ESCAPE, 130), (UP + ENTER, 0)])

@@ -2,14 +2,19 @@
 
 import json
 import re
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner, Result
 
 from eval_pipeline.cli.main import app
+from eval_pipeline.queries import query
+from eval_pipeline.reporting.leaderboard import leaderboard_tables
+from eval_pipeline.reporting.metrics import Slice, Wanted, metrics_tables, read_metrics
 from eval_pipeline_tests.boards import EXAM, ITEMS, Records, graded, taken, verdicts
 from eval_pipeline_tests.builders import settings_in
 from eval_pipeline_tests.project import call, run
@@ -24,7 +29,7 @@ STRONG = [1.0] * 30 + [0.0] * 10
 HALF = [1.0, 0.0] * 20
 LONG = "openrouter/a-model-whose-name-goes-on-and-on-and-on:some-provider"
 FOLDED = (LONG, "f6666666", "demo/judge")
-RATE = re.compile(r"\d\.\d% \(\d+% to \d+%\)")
+RATE = re.compile(r"\d\.\d% \((\d+% to \d+%|\d+-\d+)\)")
 
 
 def records() -> Records:
@@ -183,17 +188,35 @@ def test_moderate_prints_coverage_and_bounds(project: Path) -> None:
     assert "judged by nobody yet" in shown
 
 
-@pytest.mark.parametrize("arguments", ["", " --moderate --by category"])
-def test_tables_fit_into_80_columns(project: Path, arguments: str) -> None:
-    with in_terminal(project, f"evals metrics{arguments}") as terminal:
+def test_tables_fit_into_80_columns(project: Path) -> None:
+    with in_terminal(project, "evals metrics") as terminal:
         ended = terminal.end()
         shown = terminal.everything
 
     assert ended == 0
-    rows = told(project, "metrics", *arguments.split())["metrics"]
-    rates = [row for row in rows if row["accuracy"] is not None]
+    rates = told(project, "metrics")["metrics"]
     assert len([line for line in shown.splitlines() if RATE.search(line)]) == len(rates)
-    assert "…" not in shown
+    assert LONG not in shown
+    assert LONG in evals(project, "metrics").output
+
+
+@pytest.mark.parametrize("columns", [60, 80])
+@pytest.mark.parametrize("by", ["all", "category"])
+def test_every_rate_stands_in_a_line_of_a_narrow_terminal(
+    project: Path, by: Slice, columns: int
+) -> None:
+    with duckdb.connect(str(project / "data" / "evals.duckdb"), read_only=True) as db:
+        found = read_metrics(db, Wanted(by=by, moderate=True))
+        board = query(db, "summaries/leaderboard").df()
+    tables = [*metrics_tables(found, by=by, moderate=True), *leaderboard_tables(board)]
+
+    paper = StringIO()
+    Console(width=columns, file=paper, force_terminal=True, color_system=None).print(*tables)
+
+    lines = paper.getvalue().splitlines()
+    rates = [row for row in found.rows if row["accuracy"] is not None]
+    assert max(map(len, lines)) <= columns
+    assert len([line for line in lines if RATE.search(line)]) == len(rates) + len(board)
 
 
 def test_before_the_first_run_that_is_said(tmp_path: Path) -> None:
@@ -201,8 +224,7 @@ def test_before_the_first_run_that_is_said(tmp_path: Path) -> None:
 
     strict, moderate = evals(tmp_path, "metrics"), evals(tmp_path, "metrics", "--moderate")
 
-    assert strict.output == "No such run is complete.\n"
-    assert moderate.output == "There is no run yet: evals run\n"
+    assert strict.output == moderate.output == "There is no run yet: evals run\n"
     assert told(tmp_path, "metrics") == {"metrics": [], "left_out": []}
 
 

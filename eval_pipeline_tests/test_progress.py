@@ -12,7 +12,7 @@ from rich.text import Text
 
 from eval_pipeline.cli.progress.following import following
 from eval_pipeline.cli.progress.screen import frame
-from eval_pipeline.cli.progress.wording import clock, dollars, how_fast, percent, shortened
+from eval_pipeline.cli.progress.wording import clock, dollars, how_fast, percent
 from eval_pipeline.defs.metadata import Board
 from eval_pipeline.journal import SIGHTINGS, Journal
 from eval_pipeline.options import Budget
@@ -30,6 +30,7 @@ from eval_pipeline.progress import (
     watching,
 )
 from eval_pipeline.records import Sighting
+from eval_pipeline.reporting.names import shortened
 from eval_pipeline.stages.workers import Tally
 from eval_pipeline_tests.builders import NOON, a_model, settings_in
 

@@ -599,7 +599,7 @@ def launches(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Materialized
     with DemoGateway(items) as gateway, dg.DagsterInstance.ephemeral() as instance:
         demo = [{"name": "demo", "kind": "demo", "base_url": gateway.base_url}]
         settings = settings_in(folder, gateways=demo, reliability={"labels": "labels.csv"})
-        graph = Graph(settings, instance)
+        graph = Graph(settings, instance, checked=False)
 
         def materialize(name: str, asset: str, labels: str, **config: int) -> None:
             (folder / "labels.csv").write_text(f"item_id,correct,note\n{labels}")

@@ -77,8 +77,9 @@ def test_an_interruption_cancels_the_work_and_waits_for_its_clean_up(
 class Errand:
     """Work that has something under way, which takes until it is told to be done."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, cleaning_s: float = 0.05) -> None:
         self.told: list[str] = []
+        self._cleaning_s = cleaning_s
         self.asked_to_stop = threading.Event()
         self.arrived = threading.Event()
 
@@ -89,7 +90,7 @@ class Errand:
                 await until(self.arrived.is_set)
                 self.told.append("arrived")
         finally:
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(self._cleaning_s)
             self.told.append("cleaned up")
 
 
@@ -124,6 +125,26 @@ def test_a_second_interruption_cancels_the_work(interrupt: Callable[[], None]) -
         run_async(errand.run(threading.Thread(target=twice).start))
 
     assert errand.told == ["cleaned up"]
+
+
+def test_no_interruption_goes_unheard_in_whichever_moment_it_comes(
+    interrupt: Callable[[], None],
+) -> None:
+    """Some come while the first one is dealt with, some just before the waiting goes on."""
+    for moment in range(300):
+        errand = Errand(cleaning_s=0)
+
+        def twice(errand: Errand = errand, moment: int = moment) -> None:
+            interrupt()
+            errand.asked_to_stop.wait(10)
+            for _ in range(moment % 60):
+                pass
+            interrupt()
+
+        with pytest.raises(Interrupted), gently():
+            run_async(errand.run(threading.Thread(target=twice).start))
+
+        assert errand.told == ["cleaned up"]
 
 
 def test_without_gentleness_what_is_under_way_is_not_waited_for(
@@ -213,6 +234,50 @@ def test_an_interruption_that_others_have_swallowed_is_raised_before_more_work_i
         signal.signal(signal.SIGINT, before)
 
     assert begun == [True, True]
+
+
+@pytest.fixture
+def own_signals() -> Iterator[None]:
+    """Whatever a test does with them, the next one finds them as they were."""
+    before = {one: signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGHUP)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.usefixtures("own_signals")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_to_be_told_to_end_interrupts_like_ctrl_c_and_only_within(number: signal.Signals) -> None:
+    heard: list[int] = []
+    signal.signal(number, lambda *_: heard.append(number))
+
+    with gently():
+        pass
+    signal.raise_signal(number)
+    with pytest.raises(KeyboardInterrupt), gently():
+        signal.raise_signal(number)
+
+    assert heard == [number]
+
+
+@pytest.mark.usefixtures("own_signals")
+def test_a_terminal_that_closes_interrupts_once_however_often_it_says_so() -> None:
+    with gently():
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGHUP)
+        signal.raise_signal(signal.SIGHUP)
+    signal.raise_signal(signal.SIGHUP)
+
+    assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+
+
+@pytest.mark.usefixtures("own_signals")
+def test_work_that_is_to_outlive_its_terminal_does() -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+    with gently():
+        signal.raise_signal(signal.SIGHUP)
+        raise_if_interrupted()
 
 
 def test_work_that_nobody_runs_is_never_stopped() -> None:

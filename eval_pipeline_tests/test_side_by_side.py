@@ -11,7 +11,7 @@ import pytest
 from eval_pipeline.benchmark import Benchmark
 from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.records import Run
-from eval_pipeline.reporting import comparison_lines
+from eval_pipeline.reporting.comparison import comparison_lines
 from eval_pipeline.runs import RunError
 from eval_pipeline.side_by_side import SideBySide, compare_sides
 from eval_pipeline.warehouse import Warehouse

@@ -256,15 +256,15 @@ PREFERENCES = [
 ]
 
 
-def accuracies(db: duckdb.DuckDBPyConnection, run_id: str, folder: Path) -> dict[str, Any]:
+def accuracies(db: duckdb.DuckDBPyConnection, run_id: str) -> dict[str, Any]:
     """What each command says of the newest run."""
-    journal, given = Journal(folder / "journal"), {"runs": [run_id], "models": ["demo/strong"]}
+    given = {"runs": [run_id], "models": ["demo/strong"]}
     (launched,) = rows(query(db, "summaries/launched", given))
     ((_, offered, _),) = query(db, "summaries/latest_accuracy").fetchall()
     return {
         "status": run_rows(db, (), latest=True)[0]["accuracy"],
         "run": launched["accuracy"],
-        "models": model_rows(db, journal)[0]["accuracy"],
+        "models": model_rows(db)[0]["accuracy"],
         "menu": offered,
     }
 
@@ -282,7 +282,7 @@ def test_all_commands_show_the_same_accuracy_of_a_run(
     ]
 
     with published(tmp_path, run, *given, *told) as db:
-        shown = accuracies(db, "run-1", tmp_path)
+        shown = accuracies(db, "run-1")
         wrong = failed_replies(db, run_rows(db, ()))
 
     assert set(shown.values()) == {accuracy}
@@ -297,7 +297,7 @@ def test_the_official_version_stands_before_one_with_more_scores(tmp_path: Path)
     trial = verdicts(later, "a", [WRONG] * 3, version="v2", minute=2)
 
     with published(tmp_path, first, second, *earlier, *later, *official, *partly, *trial) as db:
-        shown = accuracies(db, "run-2", tmp_path)
+        shown = accuracies(db, "run-2")
 
     assert set(shown.values()) == {1.0}
 

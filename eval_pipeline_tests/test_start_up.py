@@ -47,7 +47,12 @@ def test_the_installed_command_is_the_one_that_is_looked_at_here(tmp_path: Path)
 
 @pytest.mark.parametrize(
     ("command", "needed"),
-    [("evals --help", set()), ("evals -h", set()), ("evals run --help", TYPERS_OWN)],
+    [
+        ("evals --help", set()),
+        ("evals -h", set()),
+        ("evals run --help", TYPERS_OWN),
+        ("evals analyze --help", TYPERS_OWN),
+    ],
 )
 def test_help_loads_nothing_but_what_reads_the_command_line(
     tmp_path: Path, command: str, needed: set[str]
@@ -56,6 +61,39 @@ def test_help_loads_nothing_but_what_reads_the_command_line(
 
     assert "typer" in there
     assert there & HEAVY == needed
+
+
+# Ctrl-C is pressed while a package is loaded that makes another error of it, as some do.
+INTERRUPTED = """
+import signal, sys
+class Garbles:
+    def find_spec(self, name, *_):
+        if name == "duckdb":
+            try:
+                signal.raise_signal(signal.SIGINT)
+            except KeyboardInterrupt:
+                raise ImportError("That has never happened before.")
+sys.meta_path.insert(0, Garbles())
+from eval_pipeline.cli.entry import main
+main()
+"""
+
+
+@pytest.mark.parametrize("command", ["status", "run", "rebuild"])
+def test_ctrl_c_while_it_loads_ends_it_without_a_word(tmp_path: Path, command: str) -> None:
+    settings_in(tmp_path)
+
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, command],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from eval_pipeline.stats.bootstrap import bootstrap_interval, bootstrap_means, seed_of
+from eval_pipeline.stats.bootstrap import bootstrap_interval, bootstrap_means, sample_of, seed_of
 
 LOTS = 200_000
 COARSE = ([0.0, 0.5, 1.0], [40, 25, 60])
@@ -56,7 +56,7 @@ def test_the_means_have_the_mean_and_the_error_of_the_sample(
 ) -> None:
     items = np.repeat(*sample)
 
-    means = bootstrap_means(*sample, seed=3, draws=LOTS)
+    means = bootstrap_means(sample_of(*sample), seed=3, draws=LOTS)
 
     error = items.std() / np.sqrt(len(items))
     assert means.mean() == pytest.approx(items.mean(), abs=5 * error / np.sqrt(LOTS))
@@ -75,7 +75,8 @@ def test_the_means_of_a_small_sample_come_as_often_as_the_multinomial_says(top: 
             chances[mean] = chances.get(mean, 0.0) + chance
 
     means, drawn = np.unique(
-        bootstrap_means([0.0, 0.25, top], counts, seed=5, draws=LOTS).round(9), return_counts=True
+        bootstrap_means(sample_of([0.0, 0.25, top], counts), seed=5, draws=LOTS).round(9),
+        return_counts=True,
     )
 
     assert set(means.tolist()) <= set(chances)
@@ -127,7 +128,7 @@ def test_ten_times_the_items_narrow_the_interval_by_the_root_of_ten() -> None:
 def test_sums_too_many_to_list_are_drawn_all_the_same() -> None:
     values, counts = [0.0, 1 / 59, 1.0], [10**7, 10**6, 10**7]
 
-    means = bootstrap_means(values, counts, seed=1)
+    means = bootstrap_means(sample_of(values, counts), seed=1)
 
     expected = np.average(values, weights=counts)
     assert means.mean() == pytest.approx(expected, abs=1e-5)
@@ -142,9 +143,9 @@ def test_the_same_sample_in_another_order_has_the_same_means(
     values, counts = list(sample), list(sample.values())
     split = [*values[::-1], values[0], 0.75], [*counts[::-1], 0, 0]
 
-    found = bootstrap_means(values, counts, seed=seed)
+    found = bootstrap_means(sample_of(values, counts), seed=seed)
 
-    assert np.array_equal(found, bootstrap_means(*split, seed=seed))
+    assert np.array_equal(found, bootstrap_means(sample_of(*split), seed=seed))
 
 
 @settings(max_examples=60, deadline=None, database=None)
@@ -160,7 +161,9 @@ def test_the_mean_is_in_its_interval_and_that_among_the_values(sample: dict[floa
 
 
 def test_another_seed_draws_otherwise() -> None:
-    one, other, several = (bootstrap_means(*COARSE, seed=seed) for seed in (1, 2, [1, 2]))
+    one, other, several = (
+        bootstrap_means(sample_of(*COARSE), seed=seed) for seed in (1, 2, [1, 2])
+    )
 
     assert not np.array_equal(one, other)
     assert not np.array_equal(one, several)

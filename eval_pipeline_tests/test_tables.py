@@ -11,8 +11,9 @@ from eval_pipeline.defs.tables import described, rows_by_model
 from eval_pipeline.queries import apply_migrations
 from eval_pipeline_tests.builders import a_prediction, a_warehouse
 
+NAMED_OTHERWISE = {"run_reports": "failure_analysis"}
 TABLES = sorted(
-    one.key.to_user_string()
+    NAMED_OTHERWISE.get(name := one.key.to_user_string(), name)
     for one in dg.load_assets_from_modules([assets])
     if isinstance(one, dg.AssetsDefinition)
 )

@@ -3,8 +3,9 @@
 import re
 import shutil
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import dagster as dg
 import pytest
@@ -14,16 +15,19 @@ from dagster._core.loader import LoadingContextForTest
 from eval_pipeline.defs.graph import build_graph
 from eval_pipeline.defs.resources import WarehouseResource
 from eval_pipeline.defs.versions import FILES, code_version, data_version
+from eval_pipeline.journal import DIAGNOSES, RECLASSIFIED
 from eval_pipeline.options import PACKAGE
 from eval_pipeline.queries import FORMULAS
 from eval_pipeline.records import Judgement, Prediction, Run
 from eval_pipeline.settings import Settings
 from eval_pipeline_tests.builders import (
     a_benchmark,
+    a_diagnosis,
     a_journal,
     a_judgement,
     a_prediction,
     a_question,
+    a_reclassification,
     a_run,
     settings_in,
 )
@@ -33,7 +37,7 @@ MODEL, WEAK = "demo/strong", "demo/weak"
 RESULTS = ("metrics", "comparisons", "leaderboard")
 STAGES = ("predictions", "judged", *RESULTS)
 COMPUTED = {*RESULTS}
-HELD = ("model_catalog", *STAGES, "judge_reliability")
+HELD = ("model_catalog", *STAGES, "judge_reliability", "run_reports")
 VERDICTS = {"judged", "metrics", "judge_reliability"}
 BENCHMARK = a_benchmark(a_question("q1"), a_question("q2"))
 PLANNED: dict[str, Any] = {
@@ -151,6 +155,9 @@ def test_every_asset_has_a_code_version(tmp_path: Path) -> None:
         ({"judge": {"rules": "first"}}, {"judged"}),
         ({"judge": {"max_tokens": 9}}, {"judged"}),
         ({"coding": {"reviewer": "demo/judge"}}, {"judged"}),
+        ({"analysis": {"model": "demo/strong"}}, {"run_reports"}),
+        ({"analysis": {"max_tokens": 9}}, {"run_reports"}),
+        ({"analysis": {"num_workers": 3}}, set()),
         ({"judge": {"num_workers": 3}}, set()),
         ({"budget": {"usd_per_run": 1.0}, "plan": {"samples": 2}}, set()),
     ],
@@ -174,6 +181,7 @@ def test_a_setting_makes_out_of_date_what_it_decides(
         ("sql/load/predictions.sql", COMPUTED),
         ("sql/load/judged.sql", {*COMPUTED, "judge_reliability"}),
         ("sql/load/rejudged.sql", {"judge_reliability"}),
+        ("sql/load/diagnoses.sql", {"run_reports"}),
         ("sql/derive/scores.sql", COMPUTED),
         ("sql/derive/metrics.sql", COMPUTED),
         ("sql/derive/pass_at_k.sql", {"metrics"}),
@@ -200,6 +208,21 @@ def test_a_query_or_formula_makes_out_of_date_what_is_made_with_it(
     change(file, "-- ")
 
     assert changed(before, versions(settings)) == out_of_date
+
+
+@pytest.mark.parametrize(
+    ("name", "another"),
+    [("ANALYSIS_PROMPT", PACKAGE / "prompts" / "judge.txt"), ("ANALYSIS_SCHEMA", {"type": "null"})],
+)
+def test_how_an_analyst_is_asked_makes_nothing_but_reports_out_of_date(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, another: object
+) -> None:
+    settings = settings_in(tmp_path)
+    before = versions(settings)
+
+    monkeypatch.setattr(f"eval_pipeline.defs.versions.{name}", another)
+
+    assert changed(before, versions(settings)) == {"run_reports"}
 
 
 def test_no_query_and_no_formula_is_forgotten() -> None:
@@ -234,7 +257,8 @@ def test_a_prompt_that_is_missing_is_told_of_by_the_run_and_not_by_loading(
 ) -> None:
     (tmp_path / "own.txt").write_text("Answer in verse.")
     own = {"verse": {"system_prompt": "own.txt"}}
-    graph = Graph(settings_in(tmp_path, experiments=own, experiment="verse"), instance)
+    settings = settings_in(tmp_path, experiments=own, experiment="verse")
+    graph = Graph(settings, instance, checked=False)
     graph.run("dataset", "model_catalog")
     before = versions(graph.settings)
     (tmp_path / "own.txt").unlink()
@@ -249,7 +273,7 @@ def test_a_prompt_that_is_missing_is_told_of_by_the_run_and_not_by_loading(
 def test_a_new_prompt_makes_predictions_out_of_date_and_then_one_after_another(
     tmp_path: Path, instance: dg.DagsterInstance
 ) -> None:
-    graph = Graph(settings_in(tmp_path), instance)
+    graph = Graph(settings_in(tmp_path), instance, checked=False)
     graph.run("dataset", "model_catalog")
     graph.run(*STAGES, partition=MODEL)
     fresh = stale(graph)
@@ -273,7 +297,7 @@ def test_a_new_prompt_makes_predictions_out_of_date_and_then_one_after_another(
 def test_new_verdicts_on_the_same_answers_make_results_out_of_date(
     tmp_path: Path, instance: dg.DagsterInstance
 ) -> None:
-    graph = Graph(settings_in(tmp_path), instance)
+    graph = Graph(settings_in(tmp_path), instance, checked=False)
     graph.run("dataset", "model_catalog")
     graph.run("predictions", "judged", "metrics", partition=MODEL)
 
@@ -288,7 +312,7 @@ def test_new_verdicts_on_the_same_answers_make_results_out_of_date(
 def test_a_new_query_makes_results_out_of_date_and_neither_verdicts_nor_answers(
     tmp_path: Path, instance: dg.DagsterInstance, change: Callable[[str, str], None]
 ) -> None:
-    graph = Graph(settings_in(tmp_path), instance)
+    graph = Graph(settings_in(tmp_path), instance, checked=False)
     told = held(graph.run("dataset", "model_catalog"))
     told |= held(graph.run(*STAGES, partition=MODEL))
 
@@ -336,10 +360,28 @@ def test_new_results_are_another_version_of_what_they_change(
     assert {name for name in HELD if before[name] != after[name]} == another
 
 
+def test_each_word_on_a_failure_makes_another_version_of_the_reports_alone(tmp_path: Path) -> None:
+    _, verdict = wrong = judged("q1", 0.0)
+    warehouse = results(tmp_path, RUN, *wrong)
+    held_then = [all_held(warehouse)]
+    journal, place = warehouse.journal, (RUN.model, RUN.run_id, "1")
+
+    for stream, word in (
+        (DIAGNOSES, a_diagnosis(verdict)),
+        (RECLASSIFIED, a_reclassification(verdict)),
+    ):
+        journal.write_whole(cast(Any, stream), *place, records=[word])
+        warehouse.publish()
+        held_then.append(all_held(warehouse))
+
+    changes = [{name for name in HELD if a[name] != b[name]} for a, b in pairwise(held_then)]
+    assert changes == [{"run_reports"}, {"run_reports"}]
+
+
 def test_new_answers_of_one_model_leave_those_of_another(
     tmp_path: Path, instance: dg.DagsterInstance
 ) -> None:
-    graph = Graph(settings_in(tmp_path), instance)
+    graph = Graph(settings_in(tmp_path), instance, checked=False)
     graph.run("model_catalog")
     fresh, resumed = ({"predictions": {"mode": mode}} for mode in ("FRESH", "RESUME"))
     weak, strong = (held(graph.run("predictions", partition=name)) for name in (WEAK, MODEL))
@@ -351,7 +393,7 @@ def test_new_answers_of_one_model_leave_those_of_another(
 
 
 def test_the_catalog_is_another_if_a_price_is(tmp_path: Path, instance: dg.DagsterInstance) -> None:
-    graph = Graph(settings_in(tmp_path), instance)
+    graph = Graph(settings_in(tmp_path), instance, checked=False)
     before = held(graph.run("model_catalog"))
     seen_again = held(graph.run("model_catalog"))
     dear = {"demo/weak": {"prices": {"prompt": 1.0, "completion": 1.0}}}

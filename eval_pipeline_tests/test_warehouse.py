@@ -15,16 +15,27 @@ from tempfile import TemporaryDirectory
 import duckdb
 import pytest
 
-from eval_pipeline.journal import ATTEMPTS, LABELS, REJUDGED, SIGHTINGS, STREAMS, Journal
+from eval_pipeline.journal import (
+    ATTEMPTS,
+    DIAGNOSES,
+    LABELS,
+    RECLASSIFIED,
+    REJUDGED,
+    SIGHTINGS,
+    STREAMS,
+    Journal,
+)
 from eval_pipeline.queries import apply_migrations, migration_names
 from eval_pipeline.records import Attempt, Label, Repeat, Sighting
 from eval_pipeline.warehouse import Warehouse
 from eval_pipeline_tests.builders import (
     NOON,
+    a_diagnosis,
     a_journal,
     a_judgement,
     a_model,
     a_prediction,
+    a_reclassification,
     a_run,
     a_warehouse,
     graded_code,
@@ -139,8 +150,9 @@ def test_publishing_makes_every_table_even_of_an_empty_journal(tmp_path: Path) -
     named_like_assets |= {"comparisons", "leaderboard", "judge_reliability"}
     loaded = {"benchmark_versions", "items", "runs", "plans", "steps", "rejudged", "human_labels"}
     derived = {"pass_at_k", "calibration_bins", "leaderboard_entries"}
-    loaded.add("attempts")
-    views = {"metrics_strict", "metrics_moderate", "freshness", "run_standing"}
+    loaded |= {"attempts", "diagnoses", "reclassified"}
+    views = {"metrics_strict", "metrics_moderate", "freshness", "run_standing", "run_steps"}
+    views.add("failure_analysis")
     ours = named_like_assets | loaded | derived | views
     assert tables(warehouse) == ours | {"published", "schema_migrations"}
     assert not any(rows_of_all_tables(warehouse).values())
@@ -148,6 +160,7 @@ def test_publishing_makes_every_table_even_of_an_empty_journal(tmp_path: Path) -
 
 def test_the_file_is_replaced_only_when_there_is_something_new(tmp_path: Path) -> None:
     warehouse = the_warehouse(tmp_path)
+    warehouse.publish()
     first = warehouse.path.stat()
 
     warehouse.publish()
@@ -175,6 +188,8 @@ def fill_the_rest(warehouse: Warehouse, folder: Path) -> None:
     written(ATTEMPTS, "demo/weak", "many", records=[Attempt.model_validate({**named, **kind})])
     written(REJUDGED, "demo/weak", "many", "once", records=[repeat])
     written(LABELS, "now", records=[Label(line=2, item_id="q1", correct=True)])
+    written(DIAGNOSES, "demo/weak", "many", "once", records=[a_diagnosis(verdicts[0])])
+    written(RECLASSIFIED, "demo/weak", "many", "once", records=[a_reclassification(verdicts[0])])
 
 
 def test_a_deleted_file_is_built_again_with_the_same_rows(tmp_path: Path) -> None:

@@ -168,3 +168,14 @@ def test_a_share_is_never_outside_of_its_interval() -> None:
         ).fetchall()
 
     assert outside == []
+
+
+def test_a_file_of_an_older_version_is_built_anew_before_it_is_read(tmp_path: Path) -> None:
+    warehouse = a_warehouse(tmp_path)
+    with duckdb.connect(str(warehouse.path)) as older:
+        older.execute("drop view run_steps")
+        older.execute("delete from schema_migrations where name = '0018_run_steps.sql'")
+        older.execute("delete from published where part = 'sql'")
+
+    with warehouse.reading() as db:
+        assert db.sql("from run_steps").fetchall() == []

@@ -25,7 +25,7 @@ from eval_pipeline_tests.webserver import (
 GROUPS = {
     "inputs": {"dataset", "model_catalog"},
     "runs": {"predictions", "judged"},
-    "results": {"judge_reliability", "metrics", "comparisons", "leaderboard"},
+    "results": {"judge_reliability", "run_reports", "metrics", "comparisons", "leaderboard"},
 }
 ASSETS = set.union(*GROUPS.values())
 PATIENCE_MS = 60_000
@@ -171,6 +171,7 @@ def test_the_ui_shows_checks_and_why_they_matter(webserver: Webserver) -> None:
     assert {name for name, found in checks.items() if found} == ASSETS - {
         "comparisons",
         "judge_reliability",
+        "run_reports",
     }
     assert all(check["description"] for found in checks.values() for check in found)
 
@@ -179,6 +180,7 @@ def test_the_ui_lists_the_jobs_and_what_starts_by_itself(webserver: Webserver) -
     found = webserver.ask(REPOSITORY, location=LOCATION)["repositoryOrError"]
 
     assert {job["name"] for job in found["jobs"] if job["description"]} == {
+        "analyze",
         "evaluate",
         "evaluate_all",
         "fix_evaluation",

@@ -72,7 +72,7 @@ class Stage:
             requests={"attempts": 1},
             automation={"preflight": False},
         )
-        self.graph, self.gateway = Graph(settings, instance), gateway
+        self.graph, self.gateway = Graph(settings, instance, checked=False), gateway
         self.graph.run("model_catalog")
 
     def ask(self, model: str = "demo/strong") -> dict[str, Any]:

@@ -1,16 +1,25 @@
 """Checks of gateways and models: keys, lists, who is selected, who judges, what they cost."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 
 from eval_pipeline.catalog import Catalog
-from eval_pipeline.checkup.findings import Check, Finding, ok, warning, wrong
+from eval_pipeline.checkup.findings import Check, Finding, State, ok, warning, wrong
 from eval_pipeline.checkup.offers import Offers
 from eval_pipeline.gateway import Gateway
 from eval_pipeline.money import unpriced
 from eval_pipeline.news import shortened
 from eval_pipeline.records import Model
 from eval_pipeline.settings import SETTINGS_FILE, Settings
+
+_WHERE = {
+    "judge": "model under [judge]",
+    "reviewer": "reviewer under [coding]",
+    "analyst": "model under [analysis]",
+}
+FAULTS = 500
+"""From this status on, a server says that the fault is its own."""
 
 
 def key_checks(settings: Settings) -> list[Check]:
@@ -53,12 +62,29 @@ def answer(gateway: Gateway, offers: Offers) -> Iterator[Finding]:
             advice = f"Describe them under [[gateways.models]] in {SETTINGS_FILE}."
             yield wrong(gateway.name, "It lists no model.", advice)
         case catalog if gateway.models:
-            count = len(catalog.models)
-            yield ok(gateway.name, f"Not asked: its models are in the settings ({count}).")
+            yield _described(gateway, len(catalog.models), offers)
         case catalog:
             simulated = ", all simulated" if all(one.simulated for one in catalog.models) else ""
             yield ok(gateway.name, f"It lists {_models(len(catalog.models))}{simulated}.")
             yield from _unreadable(gateway, catalog)
+
+
+def _described(gateway: Gateway, count: int, offers: Offers) -> Finding:
+    """A gateway whose models stand in the settings: whether anybody is there."""
+    reach = _to_reach(gateway, offers.settings)
+    match offers.knocks[gateway.name]:
+        case str(reason):
+            return wrong(gateway.name, reason, reach)
+        case 401 | 403 as status if gateway.key_variable is None:
+            advice = f"Name the variable of its key: api_key_variable in {SETTINGS_FILE}."
+            return wrong(gateway.name, f"It wants a key (status {status}).", advice)
+        case 401 | 403 as status:
+            words = f"It answers that the key is wrong or missing (status {status})."
+            return wrong(gateway.name, words, reach)
+        case status if status >= FAULTS:
+            words = f"Somebody answers, but with status {status}."
+            return warning(gateway.name, words, f"If that lasts: {reach}")
+    return ok(gateway.name, f"It answers; {_models(count)} in the settings.")
 
 
 def _unreadable(gateway: Gateway, catalog: Catalog) -> Iterator[Finding]:
@@ -102,6 +128,9 @@ def graders(offers: Offers) -> Iterator[Finding]:
         yield from _grader("judge", model, offers)
     for model in settings.coding.reviewers:
         yield from _grader("reviewer", model, offers)
+    if settings.analysis.model is not None:  # without it all but `evals analyze` works
+        for one in _grader("analyst", settings.analysis.model, offers):
+            yield replace(one, state=State.WARNING) if one.state is State.WRONG else one
 
 
 def _grader(role: str, name: str, offers: Offers) -> Iterator[Finding]:
@@ -119,8 +148,7 @@ def _grader(role: str, name: str, offers: Offers) -> Iterator[Finding]:
 
 
 def _set_as(role: str) -> str:
-    where = "model under [judge]" if role == "judge" else "reviewer under [coding]"
-    return f"Name a model that is listed: {where} in {SETTINGS_FILE}."
+    return f"Name a model that is listed: {_WHERE[role]} in {SETTINGS_FILE}."
 
 
 def prices(offers: Offers) -> Iterator[Finding]:

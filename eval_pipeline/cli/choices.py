@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from eval_pipeline.cli.output import printable
+from eval_pipeline.untrusted import printable
 
 if TYPE_CHECKING:  # loading these takes a moment that `evals --help` does without
     from eval_pipeline.choosing import OfferedModel, Unfinished

@@ -54,6 +54,13 @@ def items(context: typer.Context, incomplete: str) -> list[str]:
     return _offered(incomplete, lambda settings: _items_of(settings, run))
 
 
+def classifications(incomplete: str) -> list[str]:
+    """What a failure can be."""
+    from eval_pipeline.analysis.records import Classification
+
+    return [name for name in Classification if name.startswith(incomplete.upper())]
+
+
 def _offered(incomplete: str, known: "Callable[[Settings], Iterable[str]]") -> list[str]:
     try:
         with redirect_stderr(StringIO()):

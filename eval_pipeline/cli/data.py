@@ -10,7 +10,7 @@ import typer
 
 from eval_pipeline.cli import completion
 from eval_pipeline.cli.output import AsJson, End, complain, end, print_json, say
-from eval_pipeline.cli.places import open_warehouse
+from eval_pipeline.cli.places import open_warehouse, report_on
 from eval_pipeline.cli.rows import Format, file_of, format_of, print_rows
 
 if TYPE_CHECKING:  # these take a moment to load that `evals --help` does without
@@ -79,9 +79,9 @@ def export(
 
     With --run, tables that compare runs or judges with each other are left out.
     """
+    from eval_pipeline.ad_hoc import in_words, interruptibly
     from eval_pipeline.exporting import export_tables
     from eval_pipeline.finding import find_runs
-    from eval_pipeline.querying import in_words, interruptibly
 
     with open_warehouse().reading() as db:
         chosen = [found for name in run or () for found in find_runs(db, name)]
@@ -135,9 +135,12 @@ def delete(
         is_alive = partial(is_at_work, warehouse.journal)
         delete_runs(warehouse, doomed, is_alive=is_alive, tell=tell)
     if as_json:
-        print_json([*map(RunKey._asdict, finished), *map(DoomedRun._asdict, doomed)])
-    elif doomed:
+        return print_json([*map(RunKey._asdict, finished), *map(DoomedRun._asdict, doomed)])
+    if doomed:
         say(f"Run {doomed[0].run_id[:8]} is deleted.")
+    for report in filter(None, (report_on(settings, *one.key) for one in doomed)):
+        say(f"The report {report} is left where it is.")
+    return None
 
 
 def rebuild() -> None:
@@ -149,7 +152,7 @@ def rebuild() -> None:
 
 def schema() -> None:
     """Print the description of every table and column, as in docs/schema.md."""
-    from eval_pipeline.reporting import schema_page
+    from eval_pipeline.reporting.schema import schema_page
 
     typer.echo(schema_page(), nl=False)
 

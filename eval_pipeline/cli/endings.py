@@ -4,20 +4,44 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rich.box import SIMPLE
-from rich.table import Table
-from rich.text import Text
-
-from eval_pipeline.cli.output import End, complain, end, print_json, printable, say, show
+from eval_pipeline.cli.output import End, complain, end, print_json, say, show
 from eval_pipeline.cli.places import open_warehouse
 from eval_pipeline.errors import MendableError
 from eval_pipeline.finding import find_runs
+from eval_pipeline.history import PAST_RUNS
+from eval_pipeline.journal import Journal
+from eval_pipeline.outcomes import Outcome
 from eval_pipeline.outputs import write_outputs
+from eval_pipeline.overview import failed_replies
 from eval_pipeline.progress import Watch
+from eval_pipeline.providers.model_lists import shown
 from eval_pipeline.queries import query, rows
+from eval_pipeline.records import Scope
+from eval_pipeline.reporting.cells import a_table, accuracy, named, usd
+from eval_pipeline.reporting.fitting import FittedTable
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.workers import Tally
 
+# What the same request would meet again: somebody has to change something first.
+NOT_MENDED_BY_REPEATING = {
+    Outcome.BAD_REQUEST,
+    Outcome.CONTEXT_TOO_LONG,
+    Outcome.AUTH,
+    Outcome.FORBIDDEN,
+    Outcome.NO_CREDIT,
+    Outcome.UNKNOWN_MODEL,
+}
+# Checks of what is left, with what there is less of in a run where something is: they look at all
+# runs of a model, and can not but fail where a budget has stopped the work.
+OF_WHAT_IS_LEFT = {
+    "every_planned_item_is_predicted": ("answered", "planned"),
+    "every_prediction_is_judged": ("judged", "answered"),
+}
+LONGEST_EXAMPLE = 200
+ASKED = "asked"
+"""The verb of tallies that are about replies; others are about verdicts."""
+ANALYSED = "analysed"
+"""The verb of those that are about failures."""
 NAMES = {
     End.DONE: "done",
     End.FAILED: "failed",
@@ -33,6 +57,10 @@ class Ended:
     tallies: Sequence[Tally]
     failures: Sequence[str]
     interrupted: bool
+    # Whether it asked about a part of the items only, so that no leaderboard shows it.
+    partial: bool = False
+    # What was said to one request that failed.
+    example: str = ""
 
     @property
     def how(self) -> End:
@@ -47,8 +75,22 @@ class Ended:
     @property
     def nobody_was_asked(self) -> bool:
         """Whether each model was passed over, for a reason that its tally tells."""
-        asked = [tally for tally in self.tallies if tally.verb == "asked"]
+        asked = [tally for tally in self.tallies if tally.verb == ASKED]
         return bool(asked) and all(tally.stopped and not tally.planned for tally in asked)
+
+    @property
+    def fails_again(self) -> bool:
+        """Whether all that failed would do so again."""
+        failed = {one for tally in self.tallies for one in tally.outcomes if not one.is_result}
+        return bool(failed) and failed <= NOT_MENDED_BY_REPEATING
+
+    @property
+    def told_failures(self) -> list[str]:
+        """What went wrong, less what follows from a budget that is spent."""
+        if self.how is not End.BUDGET:
+            return list(self.failures)
+        following = tuple(f"The check {name} " for name in OF_WHAT_IS_LEFT)
+        return [one for one in self.failures if not one.startswith(following)]
 
     @staticmethod
     def in_vain(tally: Tally) -> int:
@@ -76,14 +118,32 @@ class Ended:
                 return f"Stopped. What was answered is kept. To go on: {again}"
             case End.BUDGET:
                 return f"The budget is reached. To go on with a larger one: {again} --budget USD"
-            case End.FAILED if self.nobody_was_asked:
-                return "Nobody could be asked."
             case End.FAILED:
-                if not self.run_ids:
-                    return "To see what is wrong: evals doctor. Then the same command goes on."
-                return f"Some of it failed. To try that again: evals fix{self.run}"
+                return self._after_failures()
+        return self._when_done()
+
+    def _after_failures(self) -> str:
+        if self.nobody_was_asked:
+            return "Nobody could be asked."
+        if not self.run_ids:
+            return "To see what is wrong: evals doctor. Then the same command goes on."
+        if not self.fails_again:
+            return f"Some of it failed. To try that again: evals fix{self.run}"
+        said = f" ({self.example})" if self.example else ""
+        return (
+            f"Some of it failed, and would fail again{said}. To see what: "
+            f"evals status{self.run} --failed"
+        )
+
+    def _when_done(self) -> str:
+        if any(tally.verb == ANALYSED for tally in self.tallies):
+            return "Done. What was found out is in reports/; to see where: evals analyze"
         if not any(tally.planned for tally in self.tallies):
             return "Nothing was left to be asked or judged; with --fresh all is asked anew."
+        if all(tally.verb == ASKED for tally in self.tallies):
+            return f"Done. To judge the answers: evals fix{self.run} --judge"
+        if self.partial:
+            return f"Done. To see how good the answers are: evals metrics{self.run}"
         return "Done. To see who is best: evals leaderboard"
 
 
@@ -99,23 +159,56 @@ def conclude(
     tallies = [tally for stage in watch.stages for tally in stage.tallies]
     ended = Ended(tallies, failures, interrupted)
     went = _how_runs_stand(settings, ended)
+    of_others = [one for one in failures if _is_about_others(one, went)]
+    failures = [one for one in failures if one not in of_others]
+    ended = replace(ended, failures=failures)
+    ended = replace(ended, partial=_is_partial(settings, went), example=_example(settings, ended))
     try:
         kept = _keep_files(settings, ended)
     except (MendableError, OSError) as error:
         kept, failures = 0, [*failures, f"The files that models wrote were not kept: {error}"]
         ended = replace(ended, failures=failures)
     if as_json:
-        told = {"ended": NAMES[ended.how], "runs": went, "failures": list(failures)}
+        told = {"ended": NAMES[ended.how], "runs": went, "failures": ended.told_failures}
         print_json({**told, "advice": ended.advice()})
     else:
         if went:
             show(_table(went))
-        for failure in failures:
+        for failure in ended.told_failures:
             complain(failure)
         if kept:
             say(f"Answers in code whose files are kept: {kept}, in {settings.output_dir}.")
+        if of_others:
+            say("Something is missing in other runs: evals status")
         (say if ended.how is End.DONE else complain)(ended.advice())
     end(ended.how)
+
+
+def _is_about_others(failure: str, went: Sequence[dict[str, Any]]) -> bool:
+    """Whether a check misses something although nothing is missing in the runs of this launch."""
+    return bool(went) and any(
+        failure.startswith(f"The check {check} ") and all(row[part] >= row[whole] for row in went)
+        for check, (part, whole) in OF_WHAT_IS_LEFT.items()
+    )
+
+
+def _is_partial(settings: Settings, went: Sequence[dict[str, Any]]) -> bool:
+    """Whether there are runs, all of them filtered."""
+    journal = Journal(settings.journal)
+    named = [(row["model"], row["run_id"]) for row in went]
+    runs = [run for name in named for run in journal.read_file(PAST_RUNS, *name)]
+    return bool(runs) and all(run.scope is Scope.FILTERED for run in runs)
+
+
+def _example(settings: Settings, ended: Ended) -> str:
+    """What the first request that failed was told, in a line that is fit to be printed."""
+    if not ended.fails_again:
+        return ""
+    runs = [vars(tally) for tally in ended.tallies if tally.run_id]
+    with open_warehouse(settings).reading() as db:
+        failed = [one for one in failed_replies(db, runs, 1) if one["went"] != "wrong"]
+    said = next((one["error"] or one["reason"] or one["outcome"] for one in failed), "")
+    return shown(said, settings.redact, limit=LONGEST_EXAMPLE)
 
 
 def _keep_files(settings: Settings, ended: Ended) -> int:
@@ -139,34 +232,18 @@ def _how_runs_stand(settings: Settings, ended: Ended) -> list[dict[str, Any]]:
         return [row for row in found if (row["run_id"], row["model"]) in worked_at]
 
 
-def _table(went: Sequence[dict[str, Any]]) -> Table:
-    """Narrow enough for any terminal."""
+def _table(went: Sequence[dict[str, Any]]) -> FittedTable:
     simulated = " (SIMULATED models)" if all(row["simulated"] for row in went) else ""
-    table = Table(
-        title=f"How it went{simulated}",
-        box=SIMPLE,
-        padding=(0, 1),
-        pad_edge=False,
-        collapse_padding=True,
-    )
-    table.add_column("model", overflow="fold")
-    table.add_column("run")
-    for heading in ("answered", "failed", "judged", "accuracy", "USD"):
-        table.add_column(heading, justify="right")
+    columns = ("model", "run", "answered", "failed", "judged", "accuracy", "USD")
+    table = a_table(f"How it went{simulated}", *columns, right=columns[2:], dropped_first=["USD"])
     for row in went:
-        table.add_row(
-            Text(printable(row["model"])),
+        table.add(
+            named(row["model"]),
             row["run_id"][:8],
             f"{row['answered']}/{row['planned']}",
             str(row["failed"]),
             str(row["judged"]),
-            _accuracy(row),
-            "?" if row["cost_usd"] is None else f"{row['cost_usd']:.4f}",
+            accuracy(row),
+            usd(row["cost_usd"]),
         )
     return table
-
-
-def _accuracy(row: dict[str, Any]) -> str:
-    if row["accuracy"] is None:
-        return ""
-    return f"{row['accuracy']:.1%} ({row['accuracy_low']:.0%} to {row['accuracy_high']:.0%})"

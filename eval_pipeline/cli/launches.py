@@ -1,5 +1,6 @@
 """What `evals run`, `fix` and `job` do: a launch of Dagster's, followed here and summed up."""
 
+import logging
 import shlex
 import signal
 import sys
@@ -12,15 +13,16 @@ from typing import TYPE_CHECKING, Any
 from eval_pipeline.alive import launches_at_work
 from eval_pipeline.benchmark import load_benchmark
 from eval_pipeline.cli.endings import conclude
-from eval_pipeline.cli.output import print_json, printable, say, show
+from eval_pipeline.cli.entry import end_in_order
+from eval_pipeline.cli.output import print_json, say, show
 from eval_pipeline.cli.places import results
 from eval_pipeline.cli.progress.following import following
 from eval_pipeline.definitions import find_job, named_jobs
 from eval_pipeline.defs.config import JudgedConfig, PredictionsConfig
+from eval_pipeline.defs.instance import dagster_instance
 from eval_pipeline.defs.launch import (
     Evaluation,
     Instance,
-    dagster_instance,
     evaluate_all,
     judge_all,
     run_job,
@@ -31,18 +33,23 @@ from eval_pipeline.journal import RUNS, Journal
 from eval_pipeline.options import Selection
 from eval_pipeline.overview import named_judges
 from eval_pipeline.progress import watching
-from eval_pipeline.running import gently, run_async
-from eval_pipeline.runs import Mode, RunError, check_filter
+from eval_pipeline.running import gently, raise_if_interrupted, run_async
+from eval_pipeline.runs import Mode, check_filter
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.predict import Launch
+from eval_pipeline.untrusted import printable
 
 if TYPE_CHECKING:
     from eval_pipeline.planning import ModelPlan
 
 COMMAND = "evals/command"
 """The tag by which Dagster's history tells what was typed."""
+# Dagster's storage would tell of every Ctrl-C with a traceback; it is raised all the same.
+logging.getLogger("sqlalchemy.pool").addHandler(logging.NullHandler())
 Work = Callable[[Instance], list[str]]
 """What is done within Dagster; it returns what went wrong, in sentences."""
+Tell = Callable[..., None]
+"""Sums up how a launch ended, as `conclude` does, and ends the command."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +71,6 @@ class Wanted:
         limits = {**self.limits, "budget_usd": self.budget_usd}
         judging = JudgedConfig(budget_usd=self.budget_usd, unsafe_no_sandbox=self.unsafe_no_sandbox)
         if self.resume is not None:
-            self._refuse_what_a_run_knows()
             runs = _named(settings, self.resume)
             evaluation = _continuing(runs, judging, limits)
         else:
@@ -74,27 +80,17 @@ class Wanted:
             evaluation = Evaluation(asking, judging, None if chosen == Selection() else chosen)
         return evaluation if self.judge else replace(evaluation, judging=None)
 
-    def _refuse_what_a_run_knows(self) -> None:
-        more = [*self.chosen.values(), *self.asking.values(), self.fresh, self.failed]
-        if any(more):
-            raise RunError(
-                "--resume goes on with a run as it was begun: leave out what chooses models, items "
-                "or the experiment."
-            )
-
 
 def start(wanted: Wanted, *, dry_run: bool, as_json: bool) -> None:
     """Carries it out, or tells what it would ask and cost."""
-    if wanted.fresh and wanted.failed:
-        raise RunError("--failed asks anew already: leave out --fresh.")
     settings = Settings.from_env()
-    evaluation = replace(wanted.evaluation(settings), tags=_command(settings))
+    evaluation = replace(wanted.evaluation(settings), tags=command(settings))
     evaluation.apply(settings)  # what is wrong is better said before anything is done
     if dry_run:
         _print_plans(_planned(settings, evaluation), as_json=as_json)
     else:
         work = partial(_evaluate, settings, [evaluation])
-        _carry_out(settings, work, as_json=as_json)
+        carry_out(settings, work, as_json=as_json)
 
 
 def repair(
@@ -112,25 +108,29 @@ def repair(
     judging = JudgedConfig(mode=Mode.FIX, unsafe_no_sandbox=unsafe_no_sandbox)
     evaluations = [_continuing(group, judging) for group in _launchable(runs)]
     tagged = [
-        replace(one, tags=_command(settings), judging=one.judging if judge else None)
+        replace(one, tags=command(settings), judging=one.judging if judge else None)
         for one in evaluations
     ]
     work = partial(_evaluate if ask else _judge, settings, tagged)
-    _carry_out(settings, work, as_json=as_json)
+    carry_out(settings, work, as_json=as_json)
 
 
-def list_jobs() -> None:
+def list_jobs(*, as_json: bool) -> None:
     """Every job of Dagster's by name."""
-    for one in named_jobs(Settings.from_env()).values():
+    jobs = named_jobs(Settings.from_env()).values()
+    if as_json:
+        print_json([{"job": one.name, "description": one.description} for one in jobs])
+        return
+    for one in jobs:
         say(f"{one.name}: {one.description}")
 
 
-def start_job(name: str, model: str | None, config: str | None) -> None:
+def start_job(name: str, model: str | None, config: str | None, *, as_json: bool) -> None:
     """Runs one of them."""
     settings = Settings.from_env()
-    found, tags = find_job(settings, name), _command(settings)
+    found, tags = find_job(settings, name), command(settings)
     work = partial(run_job, found, partition=model, config=config, tags=tags)
-    _carry_out(settings, work, as_json=False)
+    carry_out(settings, work, as_json=as_json)
 
 
 def _evaluate(settings: Settings, evaluations: list[Evaluation], instance: Instance) -> list[str]:
@@ -146,20 +146,22 @@ def _judge(settings: Settings, evaluations: list[Evaluation], instance: Instance
     ]
 
 
-def _carry_out(settings: Settings, work: Work, *, as_json: bool) -> None:
-    """Does it while progress is shown, and ends as it ended."""
+def carry_out(settings: Settings, work: Work, *, as_json: bool, tell: Tell = conclude) -> None:
+    """Does it while progress is shown, and ends as it ended, which `tell` sums up."""
     if settings.output_dir is not None:  # that there is no room is better said before
         settings.path(settings.output_dir).mkdir(parents=True, exist_ok=True)
+    end_in_order()
     failures, interrupted = [], False
     with watching() as watch, following(as_json=as_json):
         try:
             with gently(), dagster_instance(settings) as instance:
                 failures = work(instance)
+                raise_if_interrupted()
         except KeyboardInterrupt:
             interrupted = True
             # It stops already: whoever goes on pressing would only miss how to go on.
             signal.signal(signal.SIGINT, signal.SIG_IGN)
-    conclude(settings, watch, failures, interrupted=interrupted, as_json=as_json)
+    tell(settings, watch, failures, interrupted=interrupted, as_json=as_json)
 
 
 def _named(settings: Settings, name: str) -> list[FoundRun]:
@@ -193,7 +195,8 @@ def _continuing(
     return Evaluation(asking, judging.model_copy(update={"runs": named}), models=tuple(named))
 
 
-def _command(settings: Settings) -> dict[str, str]:
+def command(settings: Settings) -> dict[str, str]:
+    """The tag of a launch that tells what was typed."""
     typed = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
     return {COMMAND: settings.redact(printable(typed))}
 
@@ -220,8 +223,8 @@ def _planned(settings: Settings, evaluation: Evaluation) -> "list[ModelPlan]":
 
 
 def _print_plans(plans: "list[ModelPlan]", *, as_json: bool) -> None:
-    from eval_pipeline.planning_report import as_json as plan_as_json
-    from eval_pipeline.planning_report import plan_lines, plan_table
+    from eval_pipeline.reporting.plans import as_json as plan_as_json
+    from eval_pipeline.reporting.plans import plan_lines, plan_table
 
     if as_json:
         print_json(plan_as_json(plans))

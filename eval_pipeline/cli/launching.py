@@ -1,17 +1,24 @@
 """The `evals` commands that evaluate: run, fix, and Dagster's jobs by name."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from eval_pipeline.cli import completion
+from eval_pipeline.cli import checked, completion
 from eval_pipeline.cli.output import AsJson
 
-NO_SANDBOX = typer.Option(
-    "--unsafe-no-sandbox",
-    help="Run unknown code with no sandbox at all: it can do whatever you can.",
-)
 WHICH, HOW, LIMITS, REPAIR = "Which models and items", "How", "Limits", "Earlier work"
+
+
+def _no_sandbox(panel: str | None = None) -> Any:
+    return typer.Option(
+        "--unsafe-no-sandbox",
+        help="Run unknown code with no sandbox at all: it can do whatever you can.",
+        rich_help_panel=panel,
+    )
+
+
+NO_SANDBOX = _no_sandbox()
 
 
 def run(
@@ -50,6 +57,7 @@ def run(
             metavar="SUITE",
             help="Only this suite; may be repeated.",
             autocompletion=completion.suites,
+            callback=checked.some_suites,
             rich_help_panel=WHICH,
         ),
     ] = None,
@@ -71,6 +79,7 @@ def run(
             "--filter",
             metavar="REGEX",
             help="Only items whose suite/category/id matches this regular expression.",
+            callback=checked.a_filter,
             rich_help_panel=WHICH,
         ),
     ] = None,
@@ -91,6 +100,7 @@ def run(
             metavar="EXPERIMENT",
             help="A named variation of how models are asked.",
             autocompletion=completion.experiments,
+            callback=checked.an_experiment,
             rich_help_panel=HOW,
         ),
     ] = None,
@@ -101,7 +111,7 @@ def run(
     no_judge: Annotated[
         bool, typer.Option("--no-judge", help="Only ask; judge later.", rich_help_panel=HOW)
     ] = False,
-    unsafe_no_sandbox: Annotated[bool, NO_SANDBOX] = False,
+    unsafe_no_sandbox: Annotated[bool, _no_sandbox(HOW)] = False,
     fresh: Annotated[
         bool,
         typer.Option("--fresh", help="Ask everything anew, in new runs.", rich_help_panel=REPAIR),
@@ -126,7 +136,10 @@ def run(
     budget: Annotated[
         float | None,
         typer.Option(
-            metavar="USD", help="Stop when the run has cost so much.", rich_help_panel=LIMITS
+            metavar="USD",
+            help="Stop when the run has cost so much.",
+            callback=checked.a_budget,
+            rich_help_panel=LIMITS,
         ),
     ] = None,
     num_workers: Annotated[
@@ -145,23 +158,26 @@ def run(
     as_json: AsJson = False,
 ) -> None:
     """Evaluate models: ask what is missing or failed, judge, compute. Without options: all."""
+    chosen = {
+        "models": model or [],
+        "exclude_models": exclude_model or [],
+        "exclude_providers": exclude_provider or [],
+    }
+    asking = {
+        "suites": suite,
+        "categories": category,
+        "test_filter": test_filter,
+        "text_only": text_only or None,
+        "max_samples": max_samples,
+        "samples": samples,
+        "experiment": experiment,
+    }
+    checked.refuse_contradictions({**chosen, **asking}, resume=resume, fresh=fresh, failed=failed)
     from eval_pipeline.cli.launches import Wanted, start
 
     wanted = Wanted(
-        chosen={
-            "models": model or [],
-            "exclude_models": exclude_model or [],
-            "exclude_providers": exclude_provider or [],
-        },
-        asking={
-            "suites": suite,
-            "categories": category,
-            "test_filter": test_filter,
-            "text_only": text_only or None,
-            "max_samples": max_samples,
-            "samples": samples,
-            "experiment": experiment,
-        },
+        chosen=chosen,
+        asking=asking,
         limits={"num_workers": num_workers, "max_concurrent_models": max_concurrent_models},
         budget_usd=budget,
         resume=resume,
@@ -219,11 +235,13 @@ def job(
     config: Annotated[
         str | None, typer.Option(help="Run config as JSON, instead of what the settings say.")
     ] = None,
+    *,
+    as_json: AsJson = False,
 ) -> None:
     """Run one of Dagster's jobs, with the same history as in the UI."""
     from eval_pipeline.cli.launches import list_jobs, start_job
 
     if name is None:
-        list_jobs()
+        list_jobs(as_json=as_json)
     else:
-        start_job(name, model, config)
+        start_job(name, model, config, as_json=as_json)

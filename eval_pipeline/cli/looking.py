@@ -46,8 +46,9 @@ def list_items(
     as_json: AsJson = False,
 ) -> None:
     """List what there is to run: suites, categories, experiments; or the items themselves."""
-    from eval_pipeline import offer, reporting_offer
+    from eval_pipeline import offer
     from eval_pipeline.benchmark import load_benchmark
+    from eval_pipeline.reporting.offer import experiments_table, items_table, suites_table
     from eval_pipeline.settings import Settings
 
     settings = Settings.from_env()
@@ -56,14 +57,12 @@ def list_items(
         suites, experiments = offer.suites(benchmark), offer.experiments(settings)
         if as_json:
             return print_json(offer.as_json(suites, experiments))
-        return show(
-            reporting_offer.suites_table(suites), reporting_offer.experiments_table(experiments)
-        )
+        return show(suites_table(suites), experiments_table(experiments))
     items = list(offer.items(benchmark, suite=suite, category=category, pattern=pattern or ""))
     if as_json:
         return print_json([one._asdict() for one in items])
     if items:
-        show(reporting_offer.items_table(items, LONGEST_QUESTION))
+        show(items_table(items, LONGEST_QUESTION))
     return say(f"Items: {len(items)} of {len(benchmark.items)}.")
 
 
@@ -79,16 +78,14 @@ def models(
     as_json: AsJson = False,
 ) -> None:
     """List the models that gateways offer: prices, abilities, which are selected."""
-    from eval_pipeline.journal import Journal
+    from eval_pipeline.closest import unknown
     from eval_pipeline.overview import chosen_models, model_rows
-    from eval_pipeline.reporting_offer import models_table
-    from eval_pipeline.settings import Settings
+    from eval_pipeline.reporting.offer import models_table
 
     if only_due:
         return due(as_json=as_json)
-    settings = Settings.from_env()
-    with results(settings) as db:
-        known = model_rows(db, Journal(settings.journal))
+    with results() as db:
+        known = model_rows(db)
     rows = chosen_models(known, pattern, everything=all_of_them)
     if as_json:
         return print_json(rows)
@@ -97,6 +94,8 @@ def models(
     more = len(known) - len(rows)
     if not known:
         return say(NO_CATALOG)
+    if pattern and not rows:
+        return say(unknown("model", pattern, [row["model"] for row in known]))
     return say(
         f"Models: {len(rows)}, and {more} more (--all)." if more else f"Models: {len(rows)}."
     )
@@ -104,11 +103,11 @@ def models(
 
 def due(*, as_json: AsJson = False) -> None:
     """Print which models are due to be evaluated again, and why or why not."""
-    from eval_pipeline.defs.launch import dagster_instance
+    from eval_pipeline.defs.instance import dagster_instance
     from eval_pipeline.defs.schedules import NOBODY, decide_all
     from eval_pipeline.due import for_people, summed_up
     from eval_pipeline.records import now
-    from eval_pipeline.reporting import due_table
+    from eval_pipeline.reporting.offer import due_table
     from eval_pipeline.settings import Settings
 
     settings = Settings.from_env()
@@ -131,7 +130,7 @@ def runs(
     """List all runs, the newest first."""
     from eval_pipeline.alive import launches_at_work
     from eval_pipeline.overview import named_judges, run_rows
-    from eval_pipeline.reporting_runs import runs_table
+    from eval_pipeline.reporting.runs import runs_table
     from eval_pipeline.settings import Settings
 
     settings = Settings.from_env()
@@ -171,7 +170,7 @@ def status(
         rows_of,
         run_rows,
     )
-    from eval_pipeline.reporting_runs import other_steps_left
+    from eval_pipeline.reporting.runs import other_steps_left
     from eval_pipeline.settings import Settings
 
     settings = Settings.from_env()
@@ -230,7 +229,7 @@ def show_item(
 
 
 def _show_status(rows: Sequence[dict[str, Any]], run: str | None) -> None:
-    from eval_pipeline.reporting_runs import categories_table, code_table, status_table, steps_left
+    from eval_pipeline.reporting.runs import categories_table, code_table, status_table, steps_left
 
     show(status_table(rows, "Latest runs" if run is None else "Run"))
     for row in rows:
@@ -243,7 +242,7 @@ def _show_status(rows: Sequence[dict[str, Any]], run: str | None) -> None:
 
 
 def _show_failed(rows: Sequence[dict[str, Any]], replies: Sequence[dict[str, Any]]) -> None:
-    from eval_pipeline.reporting_runs import failed_line, failed_tables, show_line
+    from eval_pipeline.reporting.runs import failed_line, failed_tables, show_line
 
     by_run: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for one in replies:

@@ -5,15 +5,18 @@ Each command loads what it needs when it is called, so that `evals --help` is th
 
 import os
 import sys
+from traceback import format_exception, format_tb
 from typing import Annotated
 
 import typer
 
-from eval_pipeline.cli import coding, data, doctor, launching, looking, numbers
-from eval_pipeline.cli.output import End, complain, say
+from eval_pipeline.cli import analysing, coding, data, doctor, launching, looking, numbers
+from eval_pipeline.cli.entry import end_in_order
+from eval_pipeline.cli.output import End, complain, nothing_is_printed, print_error, say
 from eval_pipeline.errors import MendableError
 
 DEBUG = "EVALS_DEBUG"
+UNKNOWN_KEYS = "what it says is not shown, since the settings can not be read."
 WORKING, READING, NUMBERS, DATA, SUITES = "Run", "Look", "Numbers", "Data", "Suites"
 
 app = typer.Typer(
@@ -26,16 +29,20 @@ for panel, name, command in (
     (WORKING, "run", launching.run),
     (WORKING, "fix", launching.fix),
     (WORKING, "job", launching.job),
+    (WORKING, "analyze", analysing.analyze),
     (READING, "list", looking.list_items),
     (READING, "models", looking.models),
     (READING, "due", looking.due),
     (READING, "status", looking.status),
     (READING, "runs", looking.runs),
     (READING, "show", looking.show_item),
+    (READING, "failures", analysing.failures),
+    (READING, "debug", analysing.debug),
     (READING, "doctor", doctor.doctor),
     (NUMBERS, "leaderboard", numbers.leaderboard),
     (NUMBERS, "metrics", numbers.metrics),
     (NUMBERS, "compare", numbers.compare),
+    (DATA, "classify", analysing.classify),
     (DATA, "query", data.query),
     (DATA, "export", data.export),
     (DATA, "delete", data.delete),
@@ -50,6 +57,12 @@ for panel, name, command in (
 app.add_typer(numbers.benchmark, name="benchmark", rich_help_panel=NUMBERS)
 app.add_typer(coding.toolchains, name="toolchain", rich_help_panel=SUITES)
 
+CLEANING_UP = {
+    *("doctor", "query", "export", "delete", "classify", "rebuild", "benchmark"),
+    *("new", "validate-answers", "ablate", "demo-server", "toolchain"),
+}
+"""The commands that leave nothing half done when they are interrupted; launches see to it later."""
+
 
 @app.callback(invoke_without_command=True)
 def begin(
@@ -61,11 +74,14 @@ def begin(
 ) -> None:
     # How errors are told is decided where they arrive: see `main`.
     del debug
+    if context.invoked_subcommand in CLEANING_UP:
+        end_in_order()
     if context.invoked_subcommand is not None:
         return
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         say(context.get_help())
         sys.exit(End.WRONG_USE)
+    end_in_order()
     from eval_pipeline.cli.menu import menu
 
     menu(app)
@@ -73,20 +89,42 @@ def begin(
 
 def main() -> None:
     """Runs the command; what went wrong is said in a sentence or two."""
+    nothing_is_printed()
+    for_programs = "--json" in sys.argv
     try:
-        app()
-    except Exception as error:
-        if os.environ.get(DEBUG) or "--debug" in sys.argv:
-            raise
-        complain(_in_words(error))
-        wrong_use = isinstance(error, MendableError) and error.wrong_use
-        sys.exit(End.WRONG_USE if wrong_use else End.FAILED)
+        # To them typer must not tell by itself what is wrong with an option.
+        sys.exit(app(standalone_mode=not for_programs))
+    except Exception as error:  # noqa: BLE001  (nobody else tells of it)
+        if _is_interruption(error) and not isinstance(error, MendableError):
+            sys.exit(End.INTERRUPTED)
+        how, words = _how_it_ended(error), _in_words(error)
+        complain(_in_full(error) if os.environ.get(DEBUG) or "--debug" in sys.argv else words)
+        if for_programs:
+            print_error(how, words)
+        sys.exit(how)
+
+
+def _is_interruption(error: BaseException | None) -> bool:
+    """Whether Ctrl-C has become another error, as in packages that were just being loaded."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
+
+
+def _how_it_ended(error: Exception) -> End:
+    match error:
+        case MendableError(wrong_use=True) | typer.TyperException(exit_code=End.WRONG_USE):
+            return End.WRONG_USE
+        case _:
+            return End.FAILED
 
 
 def _in_words(error: Exception) -> str:
     match error:
         case MendableError():
             return str(error)
+        case typer.TyperException():
+            return error.format_message()
         case OSError():
             where = f"{error.filename}: " if error.filename else ""
             return f"{where}{error.strerror or error}"
@@ -97,11 +135,20 @@ def _in_words(error: Exception) -> str:
             )
 
 
-def _without_keys(text: str) -> str:
+def _in_full(error: Exception) -> str:
+    """With where in the code it arose."""
+    text = "".join(format_exception(error)).rstrip()
+    if isinstance(error, MendableError):
+        return text
+    where = "".join(format_tb(error.__traceback__))
+    return _without_keys(text, unless_known=f"{where}{type(error).__name__}")
+
+
+def _without_keys(text: str, *, unless_known: str = UNKNOWN_KEYS) -> str:
     """Nobody knows what an error that nobody expected says."""
     from eval_pipeline.settings import Settings
 
     try:
         return Settings.from_env().redact(text)
     except MendableError:
-        return "what it says is not shown, since the settings can not be read."
+        return unless_known

@@ -25,7 +25,7 @@ from eval_pipeline.cli.choices import (
 )
 from eval_pipeline.cli.keys import pick, tick, type_in
 from eval_pipeline.cli.output import End, complain, say
-from eval_pipeline.cli.places import open_warehouse
+from eval_pipeline.cli.places import open_warehouse, results
 from eval_pipeline.errors import MendableError
 
 if TYPE_CHECKING:  # loading these takes a moment that `evals --help` does without
@@ -134,11 +134,11 @@ def _with_budget(wanted: Chosen, settings: "Settings") -> Chosen | None:
 def _again(settings: "Settings") -> list[str] | None:
     from eval_pipeline.choosing import offered_models
     from eval_pipeline.finding import LATEST, find_runs
+    from eval_pipeline.journal import Journal
 
-    warehouse = open_warehouse(settings)
-    with warehouse.reading() as db:
+    with results(settings) as db:
         runs = find_runs(db, LATEST)
-        selected = [one.model.id for one in offered_models(settings, warehouse.journal, db)]
+        selected = [one.model.id for one in offered_models(settings, Journal(settings.journal), db)]
     words = again(runs, selected)
     return words if _is_to_start(words) else None
 

@@ -1,17 +1,20 @@
 """The `evals` commands about results: who is how good, and is that more than chance?"""
 
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from eval_pipeline.cli import completion
+from eval_pipeline.cli.looking import NO_RUNS
 from eval_pipeline.cli.output import AsJson, print_json, say, show
 from eval_pipeline.cli.places import open_warehouse
 
 if TYPE_CHECKING:  # loading these takes a moment that `evals --help` does without
     import duckdb
 
+    from eval_pipeline.reporting.metrics import Row, Wanted
     from eval_pipeline.side_by_side import Side, SideBySide
     from eval_pipeline.stats.intervals import Interval
 
@@ -41,7 +44,7 @@ def leaderboard(*, as_json: AsJson = False) -> None:
 
 def _print_leaderboard(db: "duckdb.DuckDBPyConnection") -> None:
     from eval_pipeline.queries import query
-    from eval_pipeline.reporting import leaderboard_tables, steps_table
+    from eval_pipeline.reporting.leaderboard import leaderboard_tables, steps_table
 
     rows = query(db, "summaries/leaderboard").df()
     if rows.empty:
@@ -77,7 +80,7 @@ def metrics(
     as_json: AsJson = False,
 ) -> None:
     """Print accuracy with its interval, calibration, cost and speed of each model's latest run."""
-    from eval_pipeline.reporting_metrics import (
+    from eval_pipeline.reporting.metrics import (
         Wanted,
         left_out_lines,
         metrics_tables,
@@ -94,11 +97,18 @@ def metrics(
         return
     show(*metrics_tables(found, by=wanted.by, moderate=moderate))
     if not found.rows:
-        say("There is no run yet: evals run" if moderate else "No such run is complete.")
+        say(_why_no_numbers(wanted, found.left_out))
     for line in left_out_lines(found):
         say(line)
     if found.left_out:
         say("What was judged of these all the same: evals metrics --moderate")
+
+
+def _why_no_numbers(wanted: "Wanted", left_out: "Sequence[Row]") -> str:
+    if left_out:
+        return "No such run is complete."
+    narrowed = wanted.run or wanted.models or wanted.experiment or wanted.judge
+    return "There is no such run: evals runs lists what there is." if narrowed else NO_RUNS
 
 
 def compare(
@@ -119,7 +129,7 @@ def compare(
     as_json: AsJson = False,
 ) -> None:
     """Compare two models or runs item by item: who is better, and is that more than chance?"""
-    from eval_pipeline.reporting import comparison_lines, differences_table
+    from eval_pipeline.reporting.comparison import comparison_lines, differences_table
     from eval_pipeline.settings import Settings
     from eval_pipeline.side_by_side import compare_sides
 
@@ -158,7 +168,7 @@ def mint_version(
 def list_versions(*, as_json: AsJson = False) -> None:
     """Every version with its runs; the published one is what the leaderboard shows."""
     from eval_pipeline.queries import query
-    from eval_pipeline.reporting import versions_table
+    from eval_pipeline.reporting.offer import versions_table
 
     with open_warehouse().reading() as db:
         if as_json:

@@ -3,11 +3,14 @@
 import json
 import sys
 from collections.abc import Iterable, Mapping
+from contextvars import ContextVar
 from datetime import date, datetime
 from enum import IntEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from eval_pipeline.untrusted import printable
 
 if TYPE_CHECKING:  # loading it takes a moment that `evals --help` does without
     from rich.console import Console, RenderableType
@@ -54,7 +57,24 @@ def show(*tables: "RenderableType") -> None:
 
 def print_json(value: object) -> None:
     """One JSON document: dates as in ISO 8601, numbers that are none as null."""
+    _printed.set(True)
     typer.echo(escaped(json.dumps(_plain(value), indent=2, ensure_ascii=False)))
+
+
+def print_error(how: End, words: str) -> None:
+    """What went wrong as the one document, unless there is one already."""
+    if not _printed.get():
+        ended = "wrong use" if how is End.WRONG_USE else "failed"
+        print_json({"ended": ended, "error": words})
+
+
+def nothing_is_printed() -> None:
+    """A command begins."""
+    _printed.set(False)
+
+
+_printed: ContextVar[bool] = ContextVar("printed", default=False)
+"""Whether a JSON document is on stdout: programs want one and no more."""
 
 
 def escaped(document: str) -> str:
@@ -68,11 +88,6 @@ def escaped(document: str) -> str:
 
 WIDE = 160
 """Columns of a table that goes to a file or a pipe, where nothing wraps it."""
-
-
-def printable(text: str) -> str:
-    """Without what a terminal would obey: models and servers have a hand in many texts."""
-    return "".join(one if one in "\n\t" or one.isprintable() else "\ufffd" for one in text)
 
 
 def end(how: End) -> None:

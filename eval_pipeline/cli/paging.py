@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from eval_pipeline.cli.output import printable
+from eval_pipeline.untrusted import printable
 
 if TYPE_CHECKING:  # loading it takes a moment that `evals --help` does without
     from eval_pipeline.item_report.page import Section

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eval_pipeline.cli.output import complain
@@ -41,6 +42,13 @@ def results(
         complain(f"{error}\nWhat follows is what was known before.")
     with warehouse.reading() as db:
         yield db
+
+
+def report_on(settings: "Settings", model: str, run_id: str) -> Path | None:
+    """Where the report on why that run's items failed is, if there is one."""
+    from eval_pipeline.analysis.report.naming import known_report
+
+    return known_report(settings.reports, run_id, model)
 
 
 def _worth_waiting_for(warehouse: "Warehouse") -> "list[Stream[Any]]":

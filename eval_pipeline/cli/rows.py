@@ -12,15 +12,16 @@ from typing import IO, TYPE_CHECKING, Any
 
 import typer
 
-from eval_pipeline.cli.output import WIDE, console, escaped, printable, say, show
+from eval_pipeline.cli.output import WIDE, console, escaped, say, show
 from eval_pipeline.errors import MendableError
+from eval_pipeline.untrusted import printable
 
 if TYPE_CHECKING:  # these take a moment to load that `evals --help` does without
     import duckdb
     from rich.console import RenderableType
     from rich.table import Table
 
-    from eval_pipeline.querying import FirstRows
+    from eval_pipeline.ad_hoc import FirstRows
 
 LONGEST_CELL = 300
 LARGE = 1000
@@ -74,8 +75,8 @@ def print_rows(
     db: "duckdb.DuckDBPyConnection", sql: str, form: Format, output: Path | None
 ) -> None:
     """Runs the query and hands its rows on."""
+    from eval_pipeline.ad_hoc import first_rows, in_words, interruptibly, only_reading
     from eval_pipeline.exporting import opened, stream_rows, write_result, write_rows
-    from eval_pipeline.querying import first_rows, in_words, interruptibly, only_reading
 
     statement = interruptibly(db, lambda: only_reading(db, sql))
     if form is Format.TABLE:

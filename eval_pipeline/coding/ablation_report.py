@@ -16,7 +16,7 @@ from eval_pipeline.coding.ablation import BASELINE, Ablation
 from eval_pipeline.coding.ablation_effects import EACH, Effect
 from eval_pipeline.journal import explained
 from eval_pipeline.journal.disk import swap_in
-from eval_pipeline.reporting import plain
+from eval_pipeline.untrusted import plain
 
 _RUN_CHARACTERS = 8
 _NARROW = ("left out", "tokens", "USD", "pairs", "points", "95 %", "p", "worth")

@@ -2,12 +2,16 @@
 
 import dagster as dg
 
+from eval_pipeline.alive import launches_at_work
+from eval_pipeline.analysis.reports import analyst_of, fail_if_not_written, write_reports
+from eval_pipeline.analysis.scope import chosen_runs, scope_of
 from eval_pipeline.benchmark import current, keep, load_benchmark
 from eval_pipeline.defs.config import (
     CatalogConfig,
     JudgedConfig,
     PredictionsConfig,
     ReliabilityConfig,
+    ReportsConfig,
 )
 from eval_pipeline.defs.metadata import (
     Board,
@@ -30,14 +34,15 @@ from eval_pipeline.defs.reliability import own_family, reported, write_report
 from eval_pipeline.defs.resources import WarehouseResource
 from eval_pipeline.defs.tables import described
 from eval_pipeline.defs.versions import data_version
-from eval_pipeline.defs.went import how_asking_went, how_judging_went
+from eval_pipeline.defs.went import how_analysing_went, how_asking_went, how_judging_went
 from eval_pipeline.discovery import look_up, refresh
 from eval_pipeline.exam.labels import load_labels
 from eval_pipeline.journal import ITEMS, RUNS, SIGHTINGS, VERSIONS
-from eval_pipeline.leaderboard_report import write_leaderboard
 from eval_pipeline.records import now
+from eval_pipeline.reporting.leaderboard_page import write_leaderboard
 from eval_pipeline.running import run_async
 from eval_pipeline.settings import Settings
+from eval_pipeline.stages.analyse import analyse
 from eval_pipeline.stages.judge import judge
 from eval_pipeline.stages.predict import predict
 from eval_pipeline.stages.rejudge import draw, rejudge
@@ -185,6 +190,48 @@ def judge_reliability(
     return dg.MaterializeResult(
         metadata={**tallied(tallies), **reported(report, settings), **shown},
         data_version=data_version(warehouse, "judge_reliability"),
+    )
+
+
+@dg.asset(group_name="results", deps=[judged], kinds={"llm", "duckdb"})
+def run_reports(
+    context: dg.AssetExecutionContext,
+    config: ReportsConfig,
+    settings: dg.ResourceParam[Settings],
+    warehouse: WarehouseResource,
+) -> dg.MaterializeResult[None]:
+    """Why items failed: an analyst looks into each failure, and each run gets a report on it."""
+    settings, journal = config.apply(settings), warehouse.journal
+    analyst = analyst_of(settings, journal)
+    warehouse.publish()
+    with warehouse.get_connection() as db:
+        runs = chosen_runs(db, config.run, config.models)
+        # Within a run that carries partitions, only those models; what it has judged is judged.
+        some, launch = {*models_of(context)}, config.launch(context.run)
+        others = {*launches_at_work(journal.root)} - {launch, context.run.run_id}
+        scope = scope_of(db, [run for run in runs if not some or run.model in some], others)
+    board = Board(context)
+    work = analyse(
+        scope.failures,
+        launch,
+        settings=settings,
+        journal=journal,
+        analyst=analyst,
+        fresh=config.fresh,
+        board=board,
+    )
+    try:
+        tallies = board.run(work, settings, journal, judges=[analyst.id])
+    finally:
+        warehouse.publish()
+    with warehouse.get_connection() as db:
+        reported = write_reports(db, settings, scope.runs, now())
+        shown = described(db, "failure_analysis")
+    fail_if_nobody_could(tallies)
+    fail_if_not_written(reported)
+    return dg.MaterializeResult(
+        metadata={**tallied(tallies), **how_analysing_went(reported, scope), **shown},
+        data_version=data_version(warehouse, "run_reports"),
     )
 
 

@@ -7,7 +7,7 @@ import dagster as dg
 from eval_pipeline.settings import Settings
 
 SEES_TO_THE_REST = "evals/sees_to_the_rest"
-"""The tag of a run of a job that materializes itself what follows: nothing else has to."""
+"""The tag of a run of a job that computes results itself: no condition has to."""
 
 Condition = dg.AutomationCondition[Any]
 RESULTS = ("metrics", "comparisons", "leaderboard")
@@ -20,7 +20,8 @@ def build_automation(settings: Settings) -> dg.Definitions:
         target=dg.AssetSelection.all(),
         default_status=dg.DefaultSensorStatus.RUNNING,
         description="Computes results anew when verdicts have changed or how they are computed; "
-        "judges new answers if automation.judge says so, or if judging costs nothing.",
+        "judges new answers if automation.judge says so, or if judging costs nothing; "
+        "analyses failures if automation.analyse says so.",
     )
     return dg.Definitions(sensors=[follow])
 
@@ -31,6 +32,8 @@ def condition(asset: str, settings: Settings) -> Condition | None:
         return _when_free(_once(_updated() | _changed()) | _missing(), "results follow verdicts")
     if asset == "judged" and _may_judge(settings):
         return _when_free(_once(_updated()), "verdicts follow answers")
+    if asset == "run_reports" and settings.automation.analyse:
+        return _when_free(_once(_updated(also_by_jobs=True)), "reports follow verdicts")
     return None
 
 
@@ -53,14 +56,15 @@ def _when_free(wanted: Condition, label: str) -> Condition:
     return (wanted & ~dg.AutomationCondition.in_progress()).with_label(label)
 
 
-def _updated() -> Condition:
+def _updated(*, also_by_jobs: bool = False) -> Condition:
     """Something upstream is new, by a run that does not itself go on to this asset."""
     alone = (
-        dg.AutomationCondition.newly_updated()
-        & ~dg.AutomationCondition.executed_with_root_target()
-        # What a job's run goes on to, Dagster does not tell.
-        & ~dg.AutomationCondition.executed_with_tags(tag_keys={SEES_TO_THE_REST})
+        dg.AutomationCondition.newly_updated() & ~dg.AutomationCondition.executed_with_root_target()
     )
+    if not also_by_jobs:
+        # What a job's run goes on to, Dagster does not tell.
+        tagged = dg.AutomationCondition.executed_with_tags(tag_keys={SEES_TO_THE_REST})
+        alone = alone & ~tagged
     requested = dg.AutomationCondition.will_be_requested()
     return dg.AutomationCondition.any_deps_match(alone | requested).with_label("upstream is new")
 

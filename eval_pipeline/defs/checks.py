@@ -21,6 +21,38 @@ from eval_pipeline.queries import query, rows
 
 EXAMPLES = 10
 NAMED_MODELS = 3
+FOUND = {
+    "duplicate_items": ("item id is not unique", "item ids are not unique"),
+    "items_without_answer": ("item can not be graded", "items can not be graded"),
+    "models_without_price": ("model has no price", "models have no price"),
+    "models_gone": ("model is no longer listed", "models are no longer listed"),
+    "planned_without_prediction": ("planned reply is missing", "planned replies are missing"),
+    "many_cut_off_replies": (
+        "run has more than 5 % of its replies cut off",
+        "runs have more than 5 % of their replies cut off",
+    ),
+    "many_repeated_requests": (
+        "run had to ask more than 20 % of its items again",
+        "runs had to ask more than 20 % of their items again",
+    ),
+    "predictions_without_score": ("reply has no verdict", "replies have no verdict"),
+    "unreadable_judges": (
+        "judge of a run gave more than 2 % of its verdicts in a form that can not be read",
+        "judges of runs gave more than 2 % of their verdicts in a form that can not be read",
+    ),
+    "own_family_judges": (
+        "judge of a run is of the model's own vendor",
+        "judges of runs are of the models' own vendor",
+    ),
+    "metrics_out_of_bounds": ("row of numbers can not be", "rows of numbers can not be"),
+    "unknown_costs": (
+        "run has replies whose cost nobody knows",
+        "runs have replies whose cost nobody knows",
+    ),
+    "unranked_models": ("model has no rank", "models have no rank"),
+    "stale_results": ("result is older than 70 days", "results are older than 70 days"),
+}
+"""What each query finds, one and several of it, in words that go on after the number."""
 ERROR, WARN = dg.AssetCheckSeverity.ERROR, dg.AssetCheckSeverity.WARN
 
 
@@ -130,11 +162,14 @@ def _finds_nothing(
         found = query(db, f"checks/{name}")
         if models:
             found = found.filter(duckdb.ColumnExpression("model").isin(*map(_constant, models)))
-        count, examples = len(found), rows(found.limit(EXAMPLES))
+        count = len(found)
+        # Mostly there is nothing, and that is found out once.
+        examples = rows(found.limit(EXAMPLES)) if count else []
+        named = _models_in(found) if count else []
     return dg.AssetCheckResult(
         passed=not count,
         severity=severity,
-        description=_description(count, examples, severity),
+        description=_description(name, count, named),
         metadata={
             "rows": count,
             "examples": markdown(examples),
@@ -147,12 +182,19 @@ def _constant(model: str) -> duckdb.Expression:
     return duckdb.ConstantExpression(model)
 
 
-def _description(
-    count: int, examples: list[dict[str, object]], severity: dg.AssetCheckSeverity
-) -> str:
+def _models_in(found: duckdb.DuckDBPyRelation) -> list[str]:
+    """All that the rows are about, if they are about models."""
+    if "model" not in found.columns:
+        return []
+    return [model for (model,) in found.select("model").distinct().order("model").fetchall()]
+
+
+def _description(name: str, count: int, models: list[str]) -> str:
+    """What was found, as part of a sentence."""
     if not count:
         return "nothing found"
-    named = list(dict.fromkeys(str(one["model"]) for one in examples if "model" in one))
-    such_as = f", such as of {', '.join(named[:NAMED_MODELS])}" if named else ""
-    what = "rows that must not exist" if severity is ERROR else "to look at"
-    return f"{count} {what}{such_as}"
+    one, several = FOUND[name]
+    more = len(models) - NAMED_MODELS
+    others = f" and {more} more" if more > 0 else ""
+    about = f": {', '.join(models[:NAMED_MODELS])}{others}" if models else ""
+    return f"{count} {one if count == 1 else several}{about}"

@@ -3,20 +3,19 @@
 import os
 import time
 from collections.abc import Iterator
-from contextlib import chdir
 from functools import partial
 from pathlib import Path
 
 import dagster as dg
 
-from eval_pipeline.alive import Life, life_of
+from eval_pipeline.alive import Life, lives, owner
 from eval_pipeline.checkup.findings import Check, Finding, ok, warning, wrong
+from eval_pipeline.defs.instance import HOME, instance_as_it_is
 from eval_pipeline.defs.partitions import MODELS
 from eval_pipeline.settings import WEBHOOK, Settings
 
 HEARTBEATS_S = 120.0
 """The daemon tells every 30 s that it is there; whoever has missed so many has gone."""
-HOME = "DAGSTER_HOME"
 
 
 def dagster_checks(settings: Settings) -> list[Check]:
@@ -31,10 +30,12 @@ def dagster_checks(settings: Settings) -> list[Check]:
 def history(settings: Settings) -> Iterator[Finding]:
     """Where it is kept, whether it opens, and whether anybody looks at schedules."""
     home, file = os.environ.get(HOME), settings.root / "dagster.yaml"
-    if home and not Path(home).is_dir():
-        yield wrong("history", f"{HOME} is set, but {home} is no folder.", f"unset {HOME}")
+    folder = Path(home).expanduser() if home else settings.root
+    if not folder.is_absolute() or not folder.is_dir():  # Dagster itself refuses relative ones
+        words = f"{HOME} is set, but {home} is no absolute path of a folder."
+        yield wrong("history", words, f"unset {HOME}")
         return
-    if home and Path(home).resolve() != settings.root.resolve():
+    if folder.resolve() != settings.root.resolve():
         words = f"{HOME} is set, so history is kept in {home} and not in this project."
         yield warning("history", words, f"unset {HOME}")
     elif not file.exists():
@@ -43,18 +44,10 @@ def history(settings: Settings) -> Iterator[Finding]:
     if not home and not (settings.data / "dagster").exists():
         yield ok("history", "There is none yet: the first run begins it.")
         return
-    with chdir(settings.root), _instance(home, settings) as instance:
+    with instance_as_it_is(settings) as instance:
         partitions = len(instance.get_dynamic_partitions(MODELS))
         yield ok("history", f"It opens: {instance.get_runs_count()} runs, {partitions} models.")
         yield _daemon(instance, settings)
-
-
-def _instance(home: str | None, settings: Settings) -> dg.DagsterInstance:
-    if home:
-        return dg.DagsterInstance.get()
-    if (settings.root / "dagster.yaml").exists():
-        return dg.DagsterInstance.from_config(str(settings.root))
-    return dg.DagsterInstance.from_config(str(settings.data / "dagster"))
 
 
 def _daemon(instance: dg.DagsterInstance, settings: Settings) -> Finding:
@@ -70,16 +63,15 @@ def _daemon(instance: dg.DagsterInstance, settings: Settings) -> Finding:
 
 def runs(journal: Path) -> Iterator[Finding]:
     """Whose process is at work, and whose is gone."""
-    paths = sorted((journal / "locks").glob("run-*.lock"))
-    found = [one for path in paths if (one := _run(journal, path)) is not None]
+    told = (_run(journal, run_id, life) for run_id, life in lives(journal).items())
+    found = [one for one in told if one is not None]
     yield from found or [ok("runs", "None is under way, and none has died.")]
 
 
-def _run(journal: Path, path: Path) -> Finding | None:
-    run_id = path.name.removeprefix("run-").removesuffix(".lock")
-    match life_of(journal, run_id):
+def _run(journal: Path, run_id: str, life: Life) -> Finding | None:
+    match life:
         case Life.ALIVE:
-            return ok("runs", f"{run_id[:8]} is under way: {path.read_text('utf-8')}.")
+            return ok("runs", f"{run_id[:8]} is under way: {owner(journal, run_id)}.")
         case Life.DEAD:
             words = f"{run_id[:8]} has died; what was answered is kept."
             return warning("runs", words, "evals run goes on with it; evals due only closes it.")

@@ -269,5 +269,49 @@ class ReliabilityConfig(dg.Config):
         return run.root_run_id or run.run_id
 
 
+class ReportsConfig(dg.Config):
+    """Which runs are analysed in this launch; a field left empty keeps its value."""
+
+    run: str | None = Field(
+        default=None,
+        description="The run to analyse (its first characters, or latest); by default the latest "
+        "one of each model and experiment.",
+    )
+    models: list[str] = Field(
+        default=[],
+        description="Only models with one of these in the id; patterns such as demo/* will do.",
+    )
+    analyst: str | None = Field(
+        default=None, description="Another analyst than in the settings, who looks into it all."
+    )
+    fresh: bool = Field(
+        default=False, description="Look again into failures that are explained already."
+    )
+    num_workers: int | None = Field(default=None, description="Failures at a time.")
+    budget_usd: float | None = Field(
+        default=None,
+        description="Stop when a run has cost so much, asking, judging and analysing together.",
+    )
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        """What the settings say, for the launchpad to begin with."""
+        return cls(
+            analyst=settings.analysis.model,
+            num_workers=settings.analysis.num_workers,
+            budget_usd=settings.budget.usd_per_run,
+        )
+
+    def apply(self, settings: Settings) -> Settings:
+        """The settings with what this launch says instead."""
+        analysis = _given(model=self.analyst, num_workers=self.num_workers)
+        budget = _given(usd_per_run=self.budget_usd)
+        return settings.overridden({"analysis": analysis, "budget": budget})
+
+    def launch(self, run: dg.DagsterRun) -> str:
+        """Under which run; one that is tried again goes on as the one that it was at first."""
+        return run.root_run_id or run.run_id
+
+
 def _given(**values: Any) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}

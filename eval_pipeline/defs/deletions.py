@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import dagster as dg
 
-from eval_pipeline.defs.launch import dagster_instance
+from eval_pipeline.defs.instance import dagster_instance
 from eval_pipeline.deleting import RunKey
 from eval_pipeline.settings import Settings
 

@@ -5,7 +5,13 @@ from typing import Any
 import dagster as dg
 
 from eval_pipeline.defs.automation import RESULTS, SEES_TO_THE_REST
-from eval_pipeline.defs.config import AllConfig, CatalogConfig, JudgedConfig, PredictionsConfig
+from eval_pipeline.defs.config import (
+    AllConfig,
+    CatalogConfig,
+    JudgedConfig,
+    PredictionsConfig,
+    ReportsConfig,
+)
 from eval_pipeline.defs.launch import STAGES, Evaluation, evaluate_all
 from eval_pipeline.defs.resources import WarehouseResource
 from eval_pipeline.runs import Mode
@@ -53,6 +59,13 @@ def build_jobs(settings: Settings) -> dg.Definitions:
             RESULTS,
             tags=WHOLE,
             description="Compute all numbers anew from what is there; nobody is asked anything.",
+        ),
+        dg.define_asset_job(
+            "analyze",
+            ["run_reports"],
+            config=_begins_with(run_reports=ReportsConfig.of(settings)),
+            description="Have an analyst look into every failure of the latest runs, or of one "
+            "run, and write a report about each run.",
         ),
         dg.define_asset_job(
             "refresh_catalog",

@@ -2,25 +2,21 @@
 
 import json
 import logging
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import chdir, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
 import dagster as dg
-from dagster._core.instance.ref import InstanceRef
 from dagster_shared.error import SerializableErrorInfo
 
 from eval_pipeline.benchmark import current, past_items
 from eval_pipeline.coding.records import CodingTask
 from eval_pipeline.defs.automation import RESULTS, SEES_TO_THE_REST
-from eval_pipeline.defs.config import JudgedConfig, PredictionsConfig
+from eval_pipeline.defs.config import JudgedConfig, PredictionsConfig, ReportsConfig
 from eval_pipeline.defs.graph import build_graph
+from eval_pipeline.defs.instance import dagster_instance
 from eval_pipeline.defs.partitions import MODELS, SOME, tags_for
-from eval_pipeline.defs.sensors.dead_runs import close_dead_runs
 from eval_pipeline.discovery import listed_models, look_up, pick
 from eval_pipeline.history import PAST_RUNS
 from eval_pipeline.journal import RUNS, Journal
@@ -35,14 +31,6 @@ INPUTS = ("dataset", "model_catalog")
 STAGES = ("predictions", "judged", *RESULTS)
 # What failed is told in a sentence; the stack trace is in Dagster's history.
 QUIET = {"console": {"config": {"log_level": "CRITICAL"}}}
-# What is said stands in the run's log. To capture stderr too, Dagster starts processes that show
-# it here, and a Ctrl-C ends those with a traceback.
-UNCAPTURED = {
-    "compute_logs": {
-        "module": "dagster._core.storage.noop_compute_log_manager",
-        "class": "NoOpComputeLogManager",
-    }
-}
 # The second is what the first becomes when the run was part of another one.
 INTERRUPTIONS = {"DagsterExecutionInterruptedError", "KeyboardInterrupt"}
 
@@ -116,6 +104,18 @@ def judge_all(
     tags = {**(tags or {}), **({SOME: ",".join(models)} if models else {})}
     config = {"judged": judging}
     return _materialize(build_graph(settings), instance, ["judged", *RESULTS], tags, config)
+
+
+def analyse_runs(
+    settings: Settings,
+    instance: dg.DagsterInstance,
+    config: ReportsConfig,
+    tags: Mapping[str, str] | None = None,
+) -> list[str]:
+    """Has failures looked into and reports written; asks nobody but the analyst."""
+    return _materialize(
+        build_graph(settings), instance, ["run_reports"], tags or {}, {"run_reports": config}
+    )
 
 
 def _check(evaluation: Evaluation, settings: Settings, journal: Journal) -> None:
@@ -199,16 +199,6 @@ def _parsed(config: str) -> dict[str, object]:
     return parsed
 
 
-@contextmanager
-def dagster_instance(settings: Settings) -> Iterator[dg.DagsterInstance]:
-    """The instance that `dagster` uses in the project root, with or without DAGSTER_HOME."""
-    # dagster.yaml speaks of folders relative to the project root.
-    with chdir(settings.root), _instance(settings) as instance:
-        for sentence in close_dead_runs(instance, settings.journal):
-            log.warning(sentence)
-        yield instance
-
-
 def _materialize(
     graph: dg.Definitions,
     instance: dg.DagsterInstance,
@@ -249,11 +239,12 @@ def _failures(result: dg.ExecuteInProcessResult) -> list[str]:
     failed = result.filter_events(lambda event: event.is_step_failure)
     told = [f"{event.step_key}: {_root_cause(event)}" for event in failed]
     for check in result.get_asset_check_evaluations():
-        sentence = f"The check {check.check_name} failed: {check.description}."
-        if not check.passed and check.severity is dg.AssetCheckSeverity.ERROR:
-            told.append(sentence)
-        elif not check.passed:
-            log.warning(sentence)
+        if check.passed:
+            continue
+        if check.severity is dg.AssetCheckSeverity.ERROR:
+            told.append(f"The check {check.check_name} failed: {check.description}.")
+        else:
+            log.warning("Worth a look: %s.", check.description)
     return told
 
 
@@ -279,19 +270,3 @@ def is_interruption(error: SerializableErrorInfo | None) -> bool:
 def words_of(error: SerializableErrorInfo | None) -> str:
     """What the error says; Dagster puts the exception's class before its words."""
     return error.message.strip().split(": ", 1)[-1] if error else "it failed"
-
-
-@contextmanager
-def _instance(settings: Settings) -> Iterator[dg.DagsterInstance]:
-    overrides: dict[str, Any] = {**UNCAPTURED}
-    if home := os.environ.get("DAGSTER_HOME"):
-        folder = Path(home).expanduser()
-    elif Path("dagster.yaml").exists():
-        folder = settings.root
-    else:
-        folder = settings.data / "dagster"
-        folder.mkdir(parents=True, exist_ok=True)
-        overrides["telemetry"] = {"enabled": False}
-    ref = InstanceRef.from_dir(str(folder), overrides=overrides)
-    with dg.DagsterInstance.from_ref(ref) as instance:
-        yield instance

@@ -7,6 +7,8 @@ from pathlib import Path
 import dagster as dg
 from pydantic import JsonValue
 
+from eval_pipeline.analysis.asking import PROMPT as ANALYSIS_PROMPT
+from eval_pipeline.analysis.asking import SCHEMA as ANALYSIS_SCHEMA
 from eval_pipeline.defs.resources import WarehouseResource
 from eval_pipeline.environment import SettingsError
 from eval_pipeline.exam.rules import RULES_VERSION
@@ -58,6 +60,7 @@ FILES: Mapping[str, Sequence[str]] = {
         "stats/agreement.py",
         "stats/intervals.py",
     ),
+    "run_reports": ("sql/load/diagnoses.sql", "sql/load/reclassified.sql"),
     "metrics": (
         *_SCORES,
         "sql/derive/metrics.sql",
@@ -131,10 +134,22 @@ def _judging(settings: Settings) -> JsonValue:
     }
 
 
+def _analysing(settings: Settings) -> JsonValue:
+    """What decides what an analyst says, besides the failures."""
+    asked = settings.analysis
+    return {
+        "analyst": asked.model,
+        "max_tokens": asked.max_tokens,
+        "prompt": _text(ANALYSIS_PROMPT),
+        "schema": ANALYSIS_SCHEMA,
+    }
+
+
 _SAID: Mapping[str, Callable[[Settings], JsonValue]] = {
     "dataset": _reading,
     "predictions": _asking,
     "judged": _judging,
+    "run_reports": _analysing,
 }
 
 

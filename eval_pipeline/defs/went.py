@@ -4,7 +4,10 @@ from collections.abc import Mapping, Sequence
 
 import duckdb
 
-from eval_pipeline.defs.metadata import Metadata, markdown, rounded, tallied
+from eval_pipeline.analysis.records import Classification
+from eval_pipeline.analysis.reports import Reported
+from eval_pipeline.analysis.scope import Scope
+from eval_pipeline.defs.metadata import Metadata, listed, markdown, rounded, tallied
 from eval_pipeline.defs.tables import rows_by_model
 from eval_pipeline.outcomes import Outcome
 from eval_pipeline.queries import query, rows
@@ -74,3 +77,27 @@ def how_judging_went(
     """The latest runs (of these models, if any) as a whole, and what this launch did about them."""
     (row,) = rows(query(db, "summaries/verdicts", {"models": list(models)}))
     return {**Went.of(row).told(OF_VERDICTS), **tallied(tallies)}
+
+
+def how_analysing_went(reported: Sequence[Reported], scope: Scope) -> Metadata:
+    """How many failures are whose, in which runs, and where the reports are."""
+    lines = [one.counts for one in reported]
+    written = [one.written for one in reported if one.written is not None]
+    numbers = ("wrong", *map(str, Classification), "unexplained")
+    return {
+        "runs_analysed": len(reported),
+        "reports": len(written),
+        **{name: sum(line.get(name, 0) for line in lines) for name in numbers},
+        "written": listed(str(one.path) for one in written),
+        "kept_by_hand": listed(
+            f"{one.path.name}: {section}" for one in written for section in one.kept
+        ),
+        "by_run": markdown(
+            [{**_named(one), **line} for one, line in zip(reported, lines, strict=True)]
+        ),
+        "passed_over": listed(one.sentence for one in scope.passed_over),
+    }
+
+
+def _named(reported: Reported) -> dict[str, str]:
+    return {"model": reported.run["model"], "run": reported.run["run_id"][:8]}

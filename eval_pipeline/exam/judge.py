@@ -1,15 +1,13 @@
 """Question, reference and answer to a judge model; its reply to a verdict, or why there is none."""
 
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache, reduce
-from typing import NamedTuple
+from collections.abc import Mapping
+from functools import cache
 
 from eval_pipeline.exam.verdict import PUBLISHED_NAME, SCHEMA, Verdict, read_verdict
+from eval_pipeline.forms import Ask, Form, ReplyFormats, Write, ask_for, form_request, formats_of
 from eval_pipeline.outcomes import Outcome
-from eval_pipeline.providers.chat import Asked, ChatReply, ChatRequest, ProviderError
-from eval_pipeline.providers.pace import Halted
+from eval_pipeline.providers.chat import ChatReply, ChatRequest
 from eval_pipeline.record import Record
 from eval_pipeline.records import ExamQuestion, Model, Prediction, ReplyFormat, Usage
 
@@ -33,49 +31,8 @@ INSTRUCTION = (
     "reasoning (text), correct (true or false), confidence (a number from 0 to 100, or null)."
 )
 """What is added to a prompt that does not say how to reply, where nothing else enforces it."""
-QUOTED = 100
-"""Characters of a reply that can not be read, to be told with the failure."""
 _SAYS_HOW_TO_REPLY = re.compile(rf"\bjson\b|\b{PUBLISHED_NAME}\b", re.IGNORECASE)
-# How a server says that it does not take a format; a gateway may find nobody who takes tools.
-_REFUSALS: dict[ReplyFormat, frozenset[Outcome]] = {
-    "json_schema": frozenset({Outcome.BAD_REQUEST}),
-    "tool": frozenset({Outcome.BAD_REQUEST, Outcome.UNKNOWN_MODEL}),
-    "text": frozenset(),
-}
-# A format that was passed over in silence shows in such replies; others would be the same in any.
-_FORMLESS = frozenset({Outcome.OK, Outcome.TRUNCATED})
-_LEAST_REPLIES = 2
-_WHY_NO_VERDICT = {
-    Outcome.TRUNCATED: "The judge's reply was cut off at the token limit.",
-    Outcome.TRUNCATED_THINKING: "The token limit was reached while the judge was thinking.",
-    Outcome.REFUSED: "The judge refused to reply.",
-    Outcome.CONTENT_FILTER: "The judge's reply was withheld by a content filter.",
-}
-
-
-def formats_of(judge: Model) -> tuple[ReplyFormat, ...]:
-    """The formats in which a judge may be asked to reply, the best one first."""
-    if not judge.json_schema:
-        return ("text",)
-    # The messages API knows a schema only as that of a tool.
-    return ("tool", "text") if judge.dialect == "messages" else ("json_schema", "tool", "text")
-
-
-@dataclass
-class ReplyFormats:
-    """The formats to ask one judge for, without those that did not work while a later one did."""
-
-    formats: tuple[ReplyFormat, ...]
-    _best: int | None = None
-
-    def to_try(self) -> tuple[ReplyFormat, ...]:
-        """From the best that has worked; where none has, all of them."""
-        return self.formats[self._best or 0 :]
-
-    def worked(self, reply_format: ReplyFormat) -> None:
-        """It gave a verdict; that something better did not may have been about one answer only."""
-        place = self.formats.index(reply_format)
-        self._best = place if self._best is None else min(place, self._best)
+_VERDICT = Form("judge", "verdict", read_verdict)
 
 
 def judge_request(
@@ -100,15 +57,7 @@ def verdict_request(
     """Asks for a verdict by a prompt that has been filled in."""
     if reply_format == "text" and not _SAYS_HOW_TO_REPLY.search(prompt):
         filled = f"{filled}\n\n{INSTRUCTION}"
-    return ChatRequest(
-        model=judge.request_name,
-        messages=({"role": "user", "content": filled},),
-        temperature=0 if judge.temperature else None,
-        max_tokens=max_tokens,
-        stream=False,
-        json_schema=SCHEMA if reply_format == "json_schema" else None,
-        tool=SCHEMA if reply_format == "tool" else None,
-    )
+    return form_request(judge, filled, SCHEMA, max_tokens=max_tokens, reply_format=reply_format)
 
 
 def own_failing(prediction: Prediction) -> str | None:
@@ -138,96 +87,21 @@ class JudgedAnswer(Record):
     usage: Usage
 
 
-Ask = Callable[[ChatRequest], Awaitable[Asked]]
-Write = Callable[[ReplyFormat], ChatRequest]
-
-
-class _Told(NamedTuple):
-    """What came of asking in one format."""
-
-    asked: Asked
-    reply_format: ReplyFormat
-    verdict: Verdict | None
-
-    @property
-    def is_refused(self) -> bool:
-        """Whether the server does not take the format."""
-        error = self.asked.error
-        return error is not None and error.outcome in _REFUSALS[self.reply_format]
-
-    @property
-    def is_formless(self) -> bool:
-        """Whether the format may be to blame that there is no verdict."""
-        return self.asked.reply is not None and self.asked.outcome in _FORMLESS
-
-
 async def judge_answer(ask: Ask, write: Write, formats: ReplyFormats) -> JudgedAnswer:
     """Asks in one format after the other for a verdict; a reply that is none is kept as a failure.
 
     There is always a second reply to hope for, in the next format or else in the same.
     """
-    told: list[_Told] = []
-    to_try = formats.to_try()
-    wanted: ReplyFormat | None = to_try[0]
-    try:
-        while wanted is not None:
-            asked = await ask(write(wanted))
-            told.append(_Told(asked, wanted, _verdict(asked)))
-            wanted = _next_format(told, to_try)
-    except Halted:
-        if not _replies(told):
-            raise  # what a reply cost is to be kept; where there is none, nothing is
-    if told[-1].verdict is not None:
-        formats.worked(told[-1].reply_format)
-    return _judged(told)
-
-
-def _verdict(asked: Asked) -> Verdict | None:
-    """Only a whole reply is read: what was cut off may look like a verdict and be another one."""
-    if asked.reply is None or asked.outcome is not Outcome.OK:
-        return None
-    return read_verdict(asked.reply.text)
-
-
-def _replies(told: Sequence[_Told]) -> list[_Told]:
-    return [one for one in told if one.asked.reply is not None]
-
-
-def _next_format(told: Sequence[_Told], to_try: Sequence[ReplyFormat]) -> ReplyFormat | None:
-    """In which format to ask once more, if at all."""
-    last = told[-1]
-    if last.verdict is not None:
-        return None
-    others = to_try[to_try.index(last.reply_format) + 1 :]
-    if others and (last.is_refused or last.is_formless):
-        return others[0]
-    again = last.asked.reply is not None and len(_replies(told)) < _LEAST_REPLIES
-    return last.reply_format if again else None
-
-
-def _judged(told: Sequence[_Told]) -> JudgedAnswer:
-    """The verdict, or what came of asking last; with the last reply that there was."""
-    last = [one for one in told if not one.is_refused][-1:] or told[-1:]
-    heard = (_replies(told) or last)[-1]
-    error = None if heard.verdict else _why_none(last[0].asked)
+    given = await ask_for(_VERDICT, ask, write, formats)
     return JudgedAnswer(
-        verdict=heard.verdict,
-        outcome=error.outcome if error else Outcome.OK,
-        error=str(error) if error else None,
-        reply=heard.asked.reply,
-        reply_format=heard.reply_format,
-        attempts=sum(one.asked.attempts for one in told),
-        usage=reduce(Usage.plus, (one.asked.usage for one in told)),
+        verdict=given.value,
+        outcome=given.outcome,
+        error=given.error,
+        reply=given.reply,
+        reply_format=given.reply_format,
+        attempts=given.attempts,
+        usage=given.usage,
     )
-
-
-def _why_none(asked: Asked) -> ProviderError:
-    if asked.reply is None:
-        return asked.error or ProviderError(Outcome.EMPTY, "No reply.")
-    begins = " ".join(asked.reply.text.split())[:QUOTED]
-    unread = f"The judge's reply is not the verdict it was asked for. It begins: {begins}"
-    said = _WHY_NO_VERDICT.get(asked.outcome, unread)
-    return ProviderError(Outcome.JUDGE_UNPARSABLE, said)
 
 
 def check_prompt(prompt: str) -> str | None:

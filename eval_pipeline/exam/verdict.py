@@ -1,16 +1,15 @@
 """A judge's reply as a verdict: read strictly, for a guess at what it meant would be no verdict."""
 
-import json
 import re
 from typing import Any
 
 from pydantic import ConfigDict, Field, JsonValue, field_validator
 
+from eval_pipeline.forms import read_json
 from eval_pipeline.record import Record
 from eval_pipeline.records import Text
 
 _PERCENTAGE = re.compile(r"(\d{1,3}(?:\.\d{1,6})?)\s*%?")
-_FENCED = re.compile(r"```(?:json)?\s*(\{.*\})\s*```", re.DOTALL | re.IGNORECASE)
 _NOTHING = ("none", "null")
 
 
@@ -78,24 +77,11 @@ _FIELD_LINE = re.compile(
 def read_verdict(text: str) -> Verdict | None:
     """The verdict that a reply is, in JSON or in the lines of the published prompt; else None."""
     text = text.strip()
-    fenced = _FENCED.fullmatch(text)
     try:
-        fields = _from_lines(text) or _from_json(fenced[1] if fenced else text)
+        fields = _from_lines(text) or read_json(text)
         return Verdict.model_validate(_in_our_words(fields))
     except (ValueError, RecursionError):
         return None
-
-
-def _from_json(text: str) -> Any:
-    return json.loads(text, object_pairs_hook=_without_repetition)
-
-
-def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """JSON lets the last of two values win, but who says yes and no has said neither."""
-    fields = dict(pairs)
-    if len(fields) < len(pairs):
-        raise ValueError("a name occurs twice")
-    return fields
 
 
 def _from_lines(text: str) -> dict[str, str] | None:

@@ -1,5 +1,6 @@
 """Which item of which run is meant."""
 
+import shlex
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -20,8 +21,13 @@ class Chosen(NamedTuple):
     key: ItemKey
 
 
-def choose_item(db: duckdb.DuckDBPyConnection, run: str, item: str) -> Chosen:
-    """The only item that is meant: by its id or suite/id, in a run as `find_runs` knows it."""
+def choose_item(
+    db: duckdb.DuckDBPyConnection, run: str, item: str, *, command: str = "show"
+) -> Chosen:
+    """The only item that is meant: by its id or suite/id, in a run as `find_runs` knows it.
+
+    Where it may be any of several, `evals command` is shown with one of them.
+    """
     runs = find_runs(db, run)
     run_id = runs[0].run_id
     given = {"run_id": run_id, "models": [one.model for one in runs]}
@@ -35,17 +41,23 @@ def choose_item(db: duckdb.DuckDBPyConnection, run: str, item: str) -> Chosen:
         keys = [ItemKey(suite, item_id) for _, suite, item_id in planned]
         known = {spelling: _path(key) for key in keys for spelling in (key.item_id, _path(key))}
         raise RunError(unknown("item", item, known, where=f" in run {run_id[:8]}"))
-    return _only_one(found, item)
+    return _only_one(found, run, item, command)
 
 
-def _only_one(found: Sequence[Chosen], item: str) -> Chosen:
+def _only_one(found: Sequence[Chosen], run: str, item: str, command: str) -> Chosen:
     keys = list(dict.fromkeys(one.key for one in found))
     if len(keys) > 1:
-        raise RunError(f"'{item}' may be any of: {', '.join(map(_path, keys))}. Which one?")
+        said = f"'{item}' may be any of: {', '.join(map(_path, keys))}."
+        raise RunError(f"{said} For example: {_example(command, run, _path(keys[0]))}")
     if len(found) > 1:
-        names = ", ".join(f"{one.model}@{one.run_id[:8]}" for one in found)
-        raise RunError(f"Several models were asked '{item}' in that run: {names}. Which one?")
+        names = [f"{one.model}@{one.run_id[:8]}" for one in found]
+        said = f"Several models were asked '{item}' in that run: {', '.join(names)}."
+        raise RunError(f"{said} For example: {_example(command, names[0], item)}")
     return found[0]
+
+
+def _example(command: str, run: str, item: str) -> str:
+    return shlex.join(["evals", command, run, item])
 
 
 def _path(key: ItemKey) -> str:

@@ -3,11 +3,13 @@
 from eval_pipeline.journal.disk import GoneError, JournalError, explained
 from eval_pipeline.journal.folder import (
     ATTEMPTS,
+    DIAGNOSES,
     FORMAT,
     ITEMS,
     JUDGED,
     LABELS,
     PREDICTIONS,
+    RECLASSIFIED,
     REJUDGED,
     RUNS,
     SIGHTINGS,
@@ -20,11 +22,13 @@ from eval_pipeline.journal.writer import JournalWriter
 
 __all__ = [
     "ATTEMPTS",
+    "DIAGNOSES",
     "FORMAT",
     "ITEMS",
     "JUDGED",
     "LABELS",
     "PREDICTIONS",
+    "RECLASSIFIED",
     "REJUDGED",
     "RUNS",
     "SIGHTINGS",

@@ -1,6 +1,5 @@
 """Append-only JSON lines of finished work: the truth, from which the warehouse is built."""
 
-import logging
 import os
 import secrets
 from collections.abc import AsyncIterator, Iterable, Iterator
@@ -13,6 +12,7 @@ from urllib.parse import quote, unquote
 
 from filelock import FileLock
 
+from eval_pipeline.analysis.records import Diagnosis, Reclassification
 from eval_pipeline.journal.compaction import compact, is_large, remove_superseded
 from eval_pipeline.journal.discarding import aside, forget, set_aside
 from eval_pipeline.journal.disk import GoneError, JournalError, explained, sync
@@ -36,7 +36,6 @@ from eval_pipeline.records import (
 FORMAT = 6
 """Raised when an older version of this code could not read what is written."""
 
-log = logging.getLogger(__name__)
 R = TypeVar("R", bound=Record)
 
 
@@ -58,6 +57,8 @@ PREDICTIONS = Stream("predictions", Prediction)
 JUDGED = Stream("judged", Judgement)
 REJUDGED = Stream("rejudged", Repeat)
 LABELS = Stream("labels", Label)
+DIAGNOSES = Stream("diagnoses", Diagnosis)
+RECLASSIFIED = Stream("reclassified", Reclassification)
 # In the order in which the warehouse loads them: verdicts stand on predictions.
 STREAMS: tuple[Stream[Any], ...] = (
     VERSIONS,
@@ -69,7 +70,12 @@ STREAMS: tuple[Stream[Any], ...] = (
     JUDGED,
     REJUDGED,
     LABELS,
+    DIAGNOSES,
+    RECLASSIFIED,
 )
+
+
+_OF_A_RUN = (PREDICTIONS, JUDGED, REJUDGED, DIAGNOSES, RECLASSIFIED)
 
 
 @dataclass(frozen=True)
@@ -173,7 +179,7 @@ class Journal:
         Its record goes first: a run without answers would be asked, and paid for, once more.
         """
         files = (self._file(stream, model, run_id) for stream in (RUNS, ATTEMPTS))
-        folders = (self._folder(one, model, run_id) for one in (PREDICTIONS, JUDGED, REJUDGED))
+        folders = (self._folder(one, model, run_id) for one in _OF_A_RUN)
         target = self._aside / _safe(model) / _safe(run_id)
         with explained(target):
             self._make(target)
@@ -191,10 +197,15 @@ class Journal:
     def snapshot(self, *streams: Stream[Any]) -> list[str]:
         """Every file with its size, of these streams or of all: equal ones hold equal records."""
         return [
-            f"{path.relative_to(self.root)} {source(path).size}"
+            f"{path.relative_to(self.root)} {source(path).size}{self._renewed(stream, path)}"
             for stream in streams or STREAMS
             for path in self.files(stream)
         ]
+
+    @staticmethod
+    def _renewed(stream: Stream[Any], path: Path) -> str:
+        """When items were written: the known faults of tasks may change within a version."""
+        return f" {_changed_at(path)}" if stream is ITEMS else ""
 
     @property
     def _aside(self) -> Path:

@@ -16,6 +16,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 BLUE = "#0072B2"
 INK, GREY, SILVER, PEARL = "#222222", "#666666", "#C4C4C4", "#E6E6E6"
 NOTHING = "Nothing judged yet"
+LEAST_SPAN = 0.1
 
 _LOOK: dict[str, Any] = {
     "axes.axisbelow": True,
@@ -80,10 +81,10 @@ def settled(figure: Figure) -> Figure:
     return figure
 
 
-def span(values: pd.DataFrame, *, least: float = 0.1) -> tuple[float, float]:
+def span(values: pd.DataFrame) -> tuple[float, float]:
     """Limits around shares of one: all of them with some air, within 0 to 1, never too narrow."""
     low, high = float(values.min().min()), float(values.max().max())
-    air = max(0.06 * (high - low), (least - (high - low)) / 2, 0.01)
+    air = max(0.06 * (high - low), (LEAST_SPAN - (high - low)) / 2, 0.01)
     return max(low - air, -0.02), min(high + air, 1.02)
 
 

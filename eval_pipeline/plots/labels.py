@@ -9,6 +9,7 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import text_to_path
 
 LONGEST = 42
+MOST_LISTED = 20
 # A name may be this wide, in the font's size per character; most need less.
 _WIDEST = 0.75
 _OF_SIZE_ONE = FontProperties(size=1)
@@ -92,11 +93,11 @@ def titled(title: str, rows: pd.DataFrame) -> str:
     return f"{title} (some models are SIMULATED: their skill is invented)"
 
 
-def listed(names: Iterable[str], most: int = 20) -> str:
+def listed(names: Iterable[str]) -> str:
     """The names in one sentence, the first of them where there are too many."""
     names = list(names)
-    left_out = len(names) - most
-    return ", ".join(names[:most]) + (f" and {left_out} more" if left_out > 0 else "")
+    left_out = len(names) - MOST_LISTED
+    return ", ".join(names[:MOST_LISTED]) + (f" and {left_out} more" if left_out > 0 else "")
 
 
 class Subject(NamedTuple):

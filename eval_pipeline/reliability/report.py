@@ -18,7 +18,7 @@ from eval_pipeline.reliability.measures import (
     REPEATS,
     Shown,
 )
-from eval_pipeline.reporting import plain
+from eval_pipeline.untrusted import plain
 
 _VERSION_CHARACTERS = 8
 

@@ -1,7 +1,7 @@
 """Who grades: a judge model, the rules, the model where these are not certain; code its steps."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 
@@ -12,6 +12,7 @@ from eval_pipeline.exam.judge import (
     SCHEMA,
     JudgedAnswer,
     ReplyFormats,
+    Verdict,
     formats_of,
     judge_answer,
     judge_request,
@@ -52,11 +53,24 @@ class ModelJudge:
     prompt: str
     max_tokens: int | None
     formats: ReplyFormats
+    # What a server wrote with escapes is text only once it is read.
+    redact: Callable[[str], str] = str
 
     async def judge(self, item: ExamQuestion, answer: str, shift: Shift) -> JudgedAnswer:
         """Asks for a verdict; of the prediction the judge sees the answer and nothing else."""
         ask = partial(self.asking.ask, shift=shift)
-        return await judge_answer(ask, partial(self._request, item, answer), self.formats)
+        judged = await judge_answer(ask, partial(self._request, item, answer), self.formats)
+        return judged.model_copy(update={"verdict": self._without_keys(judged.verdict)})
+
+    def _without_keys(self, verdict: Verdict | None) -> Verdict | None:
+        if verdict is None:
+            return None
+        said = verdict.extracted_answer
+        texts = {
+            "reasoning": self.redact(verdict.reasoning),
+            "extracted_answer": None if said is None else self.redact(said),
+        }
+        return verdict.model_copy(update=texts)
 
     def guess_usd(self, item: ExamQuestion, answer: str) -> float:
         """What a verdict will cost, by the length of what the judge has to read."""
@@ -194,6 +208,7 @@ def graders_of(
                 prompt,
                 chosen.max_tokens,
                 ReplyFormats(formats_of(judge)),
+                settings.redact,
             ),
             rules=chosen.rules == "first",
         )

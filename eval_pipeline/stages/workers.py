@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
+from eval_pipeline.analysis.records import Diagnosis
 from eval_pipeline.coding.sandbox.sandbox import SandboxError
 from eval_pipeline.coding.toolchains.toolchain import ToolchainError
 from eval_pipeline.environment import SettingsError
@@ -28,7 +29,7 @@ from eval_pipeline.runs import RunError
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
-L = TypeVar("L", Prediction, Judgement)
+L = TypeVar("L", Prediction, Judgement, Diagnosis)
 PROGRESS_EVERY_S = 10.0
 BETWEEN_HIRES_S = 0.0005
 """About the time that a request takes of our own: then the next one is ready when it is done."""
@@ -231,7 +232,7 @@ class Shift:
         self.heed(record.outcome, record.trouble)
         await writer.post(lambda: record, self.landed)
 
-    def landed(self, record: Prediction | Judgement | None) -> None:
+    def landed(self, record: Prediction | Judgement | Diagnosis | None) -> None:
         """It is on disk, so it counts; None if it could not be made."""
         if record is None:
             self.tally.count(Outcome.INTERNAL_ERROR, NOTHING_USED)

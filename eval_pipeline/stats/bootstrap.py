@@ -51,16 +51,22 @@ def sample_of(values: ArrayLike, counts: ArrayLike) -> Sample:
     return Sample(distinct, np.bincount(which, weights=whole[there]).astype(np.int64))
 
 
-def bootstrap_means(
-    values: ArrayLike, counts: ArrayLike, *, seed: Seed, draws: int = DRAWS
-) -> Floats:
+def bootstrap_means(sample: Sample, seed: Seed, draws: int = DRAWS) -> Floats:
     """Means of as many resamples (with replacement) as draws; ValueError if the sample is empty.
 
     The cost hardly grows with the number of items, only with that of distinct values. The same
-    sample and seed give the same means, in whatever order the sample is given. The means are in
-    no particular order: do not pair those of two samples.
+    sample and seed give the same means, in no particular order: do not pair those of two samples.
     """
-    return _means(sample_of(values, counts), seed, draws)
+    if not sample.size:
+        raise ValueError("The sample is empty: there is nothing to draw from.")
+    generator = np.random.Generator(np.random.PCG64(seed))
+    on_lattice = _resampled_means(sample)
+    if on_lattice is None:
+        drawn = generator.multinomial(sample.size, sample.counts / sample.size, size=draws)
+        means: Floats = drawn @ sample.values / sample.size
+        return means
+    possible, chances = on_lattice
+    return np.repeat(possible, generator.multinomial(draws, chances))
 
 
 def bootstrap_interval(
@@ -80,7 +86,7 @@ def bootstrap_interval(
 
 def interval_of(sample: Sample, seed: Seed, draws: int = DRAWS, level: float = 0.95) -> Interval:
     """The same of a sample that is in its canonical form already."""
-    means, mean = _means(sample, seed, draws), sample.mean
+    means, mean = bootstrap_means(sample, seed, draws), sample.mean
     cut = round(draws * (1 - level) / 2)
     ends = np.partition(means, [cut, draws - 1 - cut])
     # Rounding must not put the mean itself outside of its interval.
@@ -95,19 +101,6 @@ def seed_of(*texts: str) -> int:
         encoded = text.encode("utf-8", "surrogatepass")
         running.update(len(encoded).to_bytes(8, "big") + encoded)
     return int.from_bytes(running.digest(), "big")
-
-
-def _means(sample: Sample, seed: Seed, draws: int) -> Floats:
-    if not sample.size:
-        raise ValueError("The sample is empty: there is nothing to draw from.")
-    generator = np.random.Generator(np.random.PCG64(seed))
-    on_lattice = _resampled_means(sample)
-    if on_lattice is None:
-        drawn = generator.multinomial(sample.size, sample.counts / sample.size, size=draws)
-        means: Floats = drawn @ sample.values / sample.size
-        return means
-    possible, chances = on_lattice
-    return np.repeat(possible, generator.multinomial(draws, chances))
 
 
 def _resampled_means(sample: Sample) -> tuple[Floats, Floats] | None:

@@ -14,9 +14,9 @@ from rich.console import Console, ConsoleDimensions, Group
 from rich.live import Live
 from rich.text import Text
 
-from eval_pipeline.cli.output import printable
 from eval_pipeline.cli.progress.screen import frame
 from eval_pipeline.progress import Follower, Glance, Phase, Watch
+from eval_pipeline.untrusted import printable
 
 SHOWN_EVERY_S = 0.3
 PERIODIC = "progress %s"

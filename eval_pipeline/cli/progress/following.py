@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from eval_pipeline.cli.output import printable
+from eval_pipeline.untrusted import printable
 
 LOGGER = "eval_pipeline"
 

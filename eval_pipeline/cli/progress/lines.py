@@ -12,9 +12,9 @@ from eval_pipeline.cli.progress.wording import (
     in_one_line,
     padded,
     percent,
-    shortened,
 )
 from eval_pipeline.progress import Standing, State
+from eval_pipeline.reporting.names import told_apart
 
 Cell = tuple[str, str]
 """A text and its style."""
@@ -59,8 +59,9 @@ def model_lines(
     wanted["failures"] = max(_length(_failures(one)) for one in standings)
     wanted["bar"] = LARGEST["bar"]
     widths = fitted({column: room for column, room in wanted.items() if room}, width)
+    short = told_apart(names, widths["model"])
     return [
-        _line(one, name, row, widths, width)
+        _line(one, short[name], row, widths, width)
         for one, name, row in zip(standings, names, rows, strict=True)
     ]
 
@@ -125,7 +126,7 @@ def _length(cells: Sequence[Cell]) -> int:
 def _line(
     standing: Standing, name: str, row: Mapping[str, Cell], widths: Mapping[str, int], width: int
 ) -> list[Cell]:
-    line: list[Cell] = [(padded(shortened(name, widths["model"]), widths["model"]), "")]
+    line: list[Cell] = [(padded(name, widths["model"]), "")]
     line += _bar(standing, widths.get("bar", 0))
     for column in (column for column in COLUMNS if row and column in widths):
         text, style = row[column]

@@ -2,9 +2,9 @@
 
 from rich.cells import cell_len
 
-from eval_pipeline.cli.output import printable
+from eval_pipeline.reporting.names import CUT, beginning
+from eval_pipeline.untrusted import printable
 
-CUT = "…"
 SECONDS, MINUTES, HOURS = 60, 60, 24
 SMALLEST_USD, SMALL_USD, LARGE_USD = 0.001, 0.1, 100
 FEW_A_SECOND, MANY_A_SECOND = 0.1, 9.95
@@ -50,28 +50,10 @@ def begun(text: str, width: int) -> str:
     """As much of its beginning as fits, which is counted in the terminal's cells."""
     if cell_len(text) <= width:
         return text
-    return _beginning(text, width - 1) + CUT if width > 0 else ""
-
-
-def shortened(name: str, width: int) -> str:
-    """A name without its middle: both the vendor and the last words tell it from others."""
-    if cell_len(name) <= width:
-        return name
-    end = max(0, width - 1) // 2
-    beginning = _beginning(name, width - 1 - end)
-    return beginning + CUT + _beginning(name[::-1], end)[::-1]
+    return beginning(text, width - 1) + CUT if width > 0 else ""
 
 
 def padded(text: str, width: int, *, right: bool = False) -> str:
     """With spaces up to the width; on the left if it is to stand on the right."""
     spaces = " " * max(0, width - cell_len(text))
     return spaces + text if right else text + spaces
-
-
-def _beginning(text: str, width: int) -> str:
-    room = width
-    for place, one in enumerate(text):
-        room -= cell_len(one)
-        if room < 0:
-            return text[:place]
-    return text

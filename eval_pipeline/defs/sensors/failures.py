@@ -14,7 +14,7 @@ from eval_pipeline.settings import WEBHOOK, Settings
 NOTHING_TOLD = "This run has been marked as failed from outside the execution context."
 """What Dagster says of a run that somebody else has closed without a word."""
 ASKING = {"predictions", "every_model"}
-PAYING = {"judged", "judge_reliability", *ASKING}
+PAYING = {"judged", "judge_reliability", "run_reports", *ASKING}
 """The steps that ask models: what has become of their questions is worth telling."""
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
+from eval_pipeline.providers.demo import analyst
 from eval_pipeline.records import ExamQuestion, Item, Prices
 
 REPLY_MARK = "Simulated reply:"
@@ -245,7 +246,9 @@ def _review(prompt_text: str) -> dict[str, JsonValue]:
 
 
 def judge_reply(prompt_text: str) -> str:
-    """The verdict as JSON text, or in prose that there can be none."""
+    """The verdict as JSON text, or in prose that there can be none; asked why, it is an analyst."""
+    if explanation := analyst.reply(prompt_text, draw):
+        return explanation
     verdict = judge(prompt_text)
     if verdict is None:
         return f"{JUDGE_MARK} I can not judge this, it lacks a reference or a response in tags."
@@ -257,6 +260,8 @@ def contrary(reply: str) -> str:
     if not reply.startswith("{"):
         return reply
     verdict = json.loads(reply)
+    if "correct" not in verdict:
+        return reply
     said = f"{JUDGE_MARK} the contrary of what it finds, as it was told to flicker."
     turned = {**verdict, "reasoning": said, "correct": not verdict["correct"]}
     return json.dumps(turned, ensure_ascii=False)

@@ -22,7 +22,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from eval_pipeline.coding.records import CodingTask
-from eval_pipeline.providers.demo import coder, minds
+from eval_pipeline.providers.demo import analyst, coder, minds
 from eval_pipeline.providers.demo.faults import NO_FAULTS, FaultKind, Faults
 from eval_pipeline.providers.demo.messages import MessagesBody, messages_error_body
 from eval_pipeline.providers.demo.responses import ResponsesBody
@@ -32,6 +32,7 @@ from eval_pipeline.records import Item, now
 
 _ABOUT = "The simulated gateway of eval_pipeline: its models are SIMULATED. See GET /v1/models.\n"
 _TOO_LONG = "A simulated fault: the prompt is too long for this model's maximum context length."
+_HOST = "127.0.0.1"
 _MESSAGES = "/v1/messages"
 _TOO_MANY = 429
 _SHAPES: dict[str, type[ChatBody | ResponsesBody | MessagesBody]] = {
@@ -75,7 +76,6 @@ class DemoGateway:
         items: Sequence[Item],
         *,
         faults: Faults = NO_FAULTS,
-        host: str = "127.0.0.1",
         port: int = 0,
         api_key: str | None = None,
         allow_control: bool = False,
@@ -85,7 +85,7 @@ class DemoGateway:
         self.at_once: Counter[str] = Counter()
         self.most_at_once: Counter[str] = Counter()
         self._questions = minds.Questions(items)
-        self._host, self._port = host, port
+        self._port = port
         self._api_key, self._allow_control = api_key, allow_control
         self._numbers = itertools.count(1)
         self._other_routes = self._routes()
@@ -99,7 +99,7 @@ class DemoGateway:
 
     @property
     def base_url(self) -> str:
-        return f"http://{self._host}:{self._port}/v1"
+        return f"http://{_HOST}:{self._port}/v1"
 
     def start(self) -> Self:
         """Returns when the port answers."""
@@ -143,13 +143,13 @@ class DemoGateway:
 
     def _listen(self) -> socket.socket:
         try:
-            listener = socket.create_server((self._host, self._port), backlog=2048)
+            listener = socket.create_server((_HOST, self._port), backlog=2048)
         except OSError as error:
             if error.errno != errno.EADDRINUSE:
                 raise
             raise PortTaken(
                 error.errno,
-                f"Port {self._port} of {self._host} is in use: stop the program that listens "
+                f"Port {self._port} of {_HOST} is in use: stop the program that listens "
                 "there, or choose another port (0 takes any free one).",
             ) from None
         self._port = listener.getsockname()[1]
@@ -253,7 +253,7 @@ class DemoGateway:
             text = self._answer(mind, body, item)
         if not self._faults.echo_key:
             return text
-        for mark in (minds.REPLY_MARK, minds.JUDGE_MARK):
+        for mark in (minds.REPLY_MARK, minds.JUDGE_MARK, analyst.ANALYST_MARK):
             text = text.replace(mark, f"{mark} your key is {json.dumps(_key(scope))[1:-1]};", 1)
         return text
 
@@ -308,13 +308,11 @@ def _checked(body: ChatBody, mind: minds.Mind | None) -> minds.Mind:
     return mind
 
 
-def serve(
-    items: Sequence[Item], *, faults: Faults = NO_FAULTS, host: str = "127.0.0.1", port: int = 0
-) -> None:
+def serve(items: Sequence[Item], *, faults: Faults = NO_FAULTS, port: int = 0) -> None:
     """Runs the gateway until Ctrl+C; its faults can be changed while it runs."""
     with (
         contextlib.suppress(KeyboardInterrupt),
-        DemoGateway(items, faults=faults, host=host, port=port, allow_control=True) as gateway,
+        DemoGateway(items, faults=faults, port=port, allow_control=True) as gateway,
     ):
         print(f"{gateway.base_url} answers; its models are SIMULATED (Ctrl+C ends)", flush=True)
         gateway.wait()

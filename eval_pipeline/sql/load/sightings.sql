@@ -9,7 +9,7 @@ with sightings as (
             context_length bigint, max_output_tokens bigint,
             prices struct(prompt double, completion double, cached double, reasoning double, request double),
             system_role boolean, temperature boolean, json_schema boolean, streaming boolean, dialect varchar,
-            created_at timestamp, simulated boolean)',
+            created_at timestamp, simulated boolean, web_search boolean)',
         selected: 'boolean',
         kept_out: 'varchar',
         seen_at: 'timestamp'
@@ -44,6 +44,7 @@ select
     seen_at,
     coalesce(dialect, 'chat_completions'),
     prices.reasoning,
-    kept_out
+    kept_out,
+    coalesce(web_search, false)
 from sightings
 qualify row_number() over (partition by id order by seen_at desc) = 1

@@ -33,6 +33,18 @@ repetitions as (
     semi join chosen using (run_id, model)
     group by model
 ),
+explained as (
+    select model, count(*) as diagnosed, sum(cost_usd) filter (carried_from is null) as usd
+    from diagnoses
+    semi join chosen using (run_id, model)
+    group by model
+),
+said as (
+    select model, count(classification) as classified
+    from reclassified
+    semi join chosen using (run_id, model)
+    group by model
+),
 ranked as (
     select distinct model from leaderboard where list_contains(run_ids, $run_id)
 ),
@@ -52,7 +64,10 @@ select
     coalesce(predictions, 0) as predictions,
     coalesce(judged, 0) as judged,
     coalesce(rejudged, 0) as rejudged,
-    coalesce(replies.usd, 0) + coalesce(verdicts.usd, 0) + coalesce(repetitions.usd, 0) as cost_usd,
+    coalesce(diagnosed, 0) as diagnosed,
+    coalesce(classified, 0) as classified,
+    coalesce(replies.usd, 0) + coalesce(verdicts.usd, 0) + coalesce(repetitions.usd, 0) + coalesce(explained.usd, 0)
+        as cost_usd,
     coalesce(replies.costs_unknown, 0) + coalesce(verdicts.costs_unknown, 0) as costs_unknown,
     ranked.model is not null as on_leaderboard,
     coalesce(carried_to, []) as carried_to,
@@ -61,6 +76,8 @@ from chosen
 left join replies using (model)
 left join verdicts using (model)
 left join repetitions using (model)
+left join explained using (model)
+left join said using (model)
 left join ranked using (model)
 left join heirs using (model)
 order by model

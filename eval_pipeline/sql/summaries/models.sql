@@ -18,6 +18,7 @@ select
     context_length,
     max_output_tokens,
     sees_images,
+    web_search,
     selected and listed as selected,
     listed,
     kept_out_because,

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from eval_pipeline.planning import Estimate, Limit, ModelPlan
-from eval_pipeline.planning_report import MOST_TOLD, as_json, plan_lines, plan_table
+from eval_pipeline.reporting.plans import MOST_TOLD, as_json, plan_lines, plan_table
 
 LENGTH = "by the length of the questions"
 UNPRICED = Estimate(100, 50_000, 100_000, None, LENGTH)
@@ -36,7 +36,9 @@ def of_day(limit: float, left: float) -> Limit:
 
 def shown(*plans: ModelPlan, width: int = 80) -> str:
     output = StringIO()
-    Console(file=output, width=width).print(plan_table(plans))
+    Console(file=output, width=width, force_terminal=True, color_system=None).print(
+        plan_table(plans)
+    )
     return output.getvalue()
 
 
@@ -62,7 +64,8 @@ def test_the_dearest_model_comes_first_and_the_sum_last() -> None:
     ]
 
 
-def test_a_plan_fits_into_a_narrow_terminal() -> None:
+@pytest.mark.parametrize("width", [60, 80])
+def test_a_plan_fits_into_a_narrow_terminal(width: int) -> None:
     long = a_plan(
         "a-vendor-of-models/" + "very-" * 10 + "large",
         run_id="0123456789abcdef",
@@ -72,11 +75,12 @@ def test_a_plan_fits_into_a_narrow_terminal() -> None:
         judging=usd(1_000, 250_000),
     )
 
-    lines = shown(long).splitlines()
+    lines = shown(long, width=width).splitlines()
 
-    assert max(map(len, lines)) <= 80
-    assert "12,480.50" in "".join(lines) and "01234567 " in "".join(lines)
-    assert "2,000.0 M" in "".join(lines)
+    assert max(map(len, lines)) <= width
+    (line,) = [line for line in lines if "01234567 " in line]
+    assert " 125,000 12,480.50 " in line
+    assert " 2,000.0 M " in shown(long, width=120)
 
 
 def test_simulated_models_are_called_so() -> None:

@@ -3,19 +3,16 @@
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from rich.box import SIMPLE
-from rich.table import Table
-from rich.text import Text
-
 from eval_pipeline.money import TOKENS_PER_REPLY
 from eval_pipeline.planning import BudgetCheck, Estimate, ModelPlan, check_budgets, total
+from eval_pipeline.reporting.cells import a_table, about, named
+from eval_pipeline.reporting.fitting import Cell, FittedTable
 
 MOST_TOLD = 10
 """Of many alike, so many are told; JSON has them all."""
 _PURPOSES = ("run", "model", "day")
 _RUN_CHARACTERS = 8
 _SMALLEST_USD = 0.005
-_THOUSAND, _MILLION = 1_000, 1_000_000
 CAPTION = (
     "An estimate; USD is what is known of the cost. There: answered in this run already, or taken "
     "over from earlier ones at no cost. Verdicts: at most so many, those on earlier answers "
@@ -23,23 +20,25 @@ CAPTION = (
 )
 
 
-def plan_table(plans: Sequence[ModelPlan]) -> Table:
+def plan_table(plans: Sequence[ModelPlan]) -> FittedTable:
     """One row per model, the dearest first, and all of them together."""
     simulated = bool(plans) and all(plan.simulated for plan in plans)
-    title = "What would be asked" + (" of SIMULATED models" if simulated else "")
-    table = Table(title=title, caption=CAPTION, box=SIMPLE, show_edge=False, padding=(0, 1, 0, 0))
-    table.add_column("model", overflow="fold")
-    for name in ("run", "planned", "there", "calls", "tokens", "USD", "verdicts", "USD"):
-        side = "left" if name == "run" else "right"
-        table.add_column(name, justify=side, no_wrap=True)  # type: ignore[arg-type]
+    columns = ("model", "run", "planned", "there", "calls", "tokens", "USD", "verdicts", "USD")
+    table = a_table(
+        "What would be asked" + (" of SIMULATED models" if simulated else ""),
+        *columns,
+        right=columns[2:],
+        dropped_first=("tokens", "there", "planned"),
+        caption=CAPTION,
+    )
     for plan in _dearest_first(plans):
-        table.add_row(*_cells(plan, all_simulated=simulated))
+        table.add(*_cells(plan, all_simulated=simulated))
     if len(plans) > 1:
         asking, judging = total(plans)
         planned, there = sum(one.planned for one in plans), sum(map(_there, plans))
         table.add_section()
         numbers = (f"{planned:,}", f"{there:,}", *_numbers(asking), *_numbers(judging)[::2])
-        table.add_row("together", "", *numbers)
+        table.add("together", "", *numbers)
     return table
 
 
@@ -115,16 +114,14 @@ def _dearest_first(plans: Sequence[ModelPlan]) -> list[ModelPlan]:
     return sorted(plans, key=lambda plan: (-plan.known_usd, -plan.asking.calls, plan.model))
 
 
-def _cells(plan: ModelPlan, *, all_simulated: bool) -> Iterator[Text]:
-    simulated = " (simulated)" if plan.simulated and not all_simulated else ""
-    yield Text(plan.model + simulated)
+def _cells(plan: ModelPlan, *, all_simulated: bool) -> Iterator[Cell | str]:
+    yield named(plan.model, " (simulated)" if plan.simulated and not all_simulated else "")
     if plan.why_not:
-        yield from map(Text, ("not asked", "", "", "", "", ""))
+        yield from ("not asked", "", "", "", "", "")
     else:
-        run = plan.run_id[:_RUN_CHARACTERS] if plan.run_id else "new"
-        there = f"{_there(plan):,}"
-        yield from map(Text, (run, f"{plan.planned:,}", there, *_numbers(plan.asking)))
-    yield from map(Text, _numbers(plan.judging)[::2])
+        yield plan.run_id[:_RUN_CHARACTERS] if plan.run_id else "new"
+        yield from (f"{plan.planned:,}", f"{_there(plan):,}", *_numbers(plan.asking))
+    yield from _numbers(plan.judging)[::2]
 
 
 def _there(plan: ModelPlan) -> int:
@@ -132,13 +129,7 @@ def _there(plan: ModelPlan) -> int:
 
 
 def _numbers(one: Estimate) -> tuple[str, str, str]:
-    return f"{one.calls:,}", _short(one.tokens), _usd(one.cost_usd)
-
-
-def _short(tokens: int) -> str:
-    if tokens >= _MILLION:
-        return f"{tokens / _MILLION:,.1f} M"
-    return f"{tokens / _THOUSAND:.1f} k" if tokens >= _THOUSAND else str(tokens)
+    return f"{one.calls:,}", about(one.tokens), _usd(one.cost_usd)
 
 
 def _usd(usd: float | None) -> str:
@@ -156,10 +147,10 @@ def _totals(plans: Sequence[ModelPlan]) -> Iterator[str]:
     if not asking.calls and not judging.calls:
         yield "Nothing is left to ask or to judge."
         return
-    parts = [f"{_count(asking.calls, 'call')}, {_short(asking.tokens)} tokens, {_about(asking)}"]
+    parts = [f"{_count(asking.calls, 'call')}, {about(asking.tokens)} tokens, {_about(asking)}"]
     if judging.calls:
         verdicts = f"at most {_count(judging.calls, 'verdict')}"
-        parts.append(f"{verdicts}, {_short(judging.tokens)} tokens, {_about(judging)}")
+        parts.append(f"{verdicts}, {about(judging.tokens)} tokens, {_about(judging)}")
         parts.append(f"together {_about(asking.plus(judging))}")
     yield f"Estimate for {_count(len(plans), 'model')}: {'; '.join(parts)}."
     yield from _basis(plans)

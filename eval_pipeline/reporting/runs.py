@@ -2,16 +2,25 @@
 
 import shlex
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
-from rich.table import Table
-from rich.text import Text
 
 from eval_pipeline.overview import State, state_of
-from eval_pipeline.reporting import number, remarks, steps_table
-from eval_pipeline.reporting_offer import a_table, accuracy, cell, minute, one_line
+from eval_pipeline.reporting.cells import (
+    a_table,
+    accuracy,
+    cell,
+    minute,
+    named,
+    number,
+    one_line,
+    remarks,
+    usd,
+)
+from eval_pipeline.reporting.fitting import Cell, FittedTable
+from eval_pipeline.reporting.leaderboard import steps_table
 
 STYLES = {
     State.COMPLETE: "green",
@@ -20,6 +29,7 @@ STYLES = {
     State.FAILED: "red",
     State.TO_JUDGE: "yellow",
 }
+SHORT = {State.FAILED: "failed"}
 TO_DO = {
     State.UNFINISHED: "To ask the rest",
     State.FAILED: "To ask again what failed",
@@ -34,58 +44,66 @@ GROUPS = {
 Run = Mapping[str, Any]
 
 
-def runs_table(rows: Sequence[Run]) -> Table:
+def runs_table(rows: Sequence[Run]) -> FittedTable:
     """One row per run, the newest first."""
-    columns = ("run", "model", "opened", "answered", "judged", "accuracy", "USD", "state")
-    other = [] if all(row["is_current"] for row in rows) else ["version"]
-    table = _table("Runs", rows, *columns, *other)
+    failing, other = any(row["failed"] for row in rows), not all(row["is_current"] for row in rows)
+    table = _table(
+        "Runs",
+        rows,
+        *("run", "model", "opened", "answered", *(["failed"] if failing else [])),
+        *("judged", "accuracy", "USD", "state", *(["version"] if other else [])),
+        dropped_first=("USD", "version", "opened", "failed"),
+    )
     for row in rows:
-        failed = f" ({row['failed']} failed)" if row["failed"] else ""
-        cells = [
+        table.add(
             row["run_id"][:8],
-            cell(_model(row, rows)),
+            _model(row, rows),
             minute(row["opened_at"]),
-            f"{row['answered']}/{row['planned']}{failed}",
+            f"{row['answered']}/{row['planned']}",
+            *([str(row["failed"])] if failing else []),
             str(row["judged"]),
             accuracy(row),
-            _cost(row),
+            usd(row["cost_usd"], row["cost_known_usd"]),
             _state(row),
-        ]
-        table.add_row(*cells, *([cell(_version(row))] if other else []))
+            *([_version(row)] if other else []),
+        )
     return table
 
 
-def status_table(rows: Sequence[Run], title: str) -> Table:
+def status_table(rows: Sequence[Run], title: str) -> FittedTable:
     """One row per run: how much is answered, what failed, how much is judged and right."""
-    columns = ["run", "model", "answered", "judged", "right", "accuracy", "USD", "state"]
     failing = any(row["failures"] for row in rows)
-    if failing:
-        columns.insert(3, "no answer")
-    table = _table(title, rows, *columns)
+    table = _table(
+        title,
+        rows,
+        *("run", "model", "answered", *(["no answer"] if failing else [])),
+        *("judged", "right", "accuracy", "USD", "state"),
+        dropped_first=("right", "USD"),
+    )
     for row in rows:
         failures = ", ".join(f"{outcome} {times}" for outcome, times in row["failures"].items())
-        table.add_row(
+        table.add(
             row["run_id"][:8],
-            cell(_model(row, rows)),
+            _model(row, rows),
             f"{row['answered']}/{row['planned']}",
             *([cell(failures or "-")] if failing else []),
             str(row["judged"]),
             number(row["correct"], "{:g}"),
             accuracy(row),
-            _cost(row),
+            usd(row["cost_usd"], row["cost_known_usd"]),
             _state(row),
         )
     return table
 
 
-def categories_table(row: Run) -> Table:
+def categories_table(row: Run) -> FittedTable:
     """One run, category by category."""
     columns = ("suite", "category", "answered", "failed", "judged", "right", "accuracy")
     simulated = " (simulated)" if row["simulated"] else ""
     title = f"{row['model']}{simulated}: categories"
-    table = a_table(title, *columns, right=columns[2:], dense=True)
+    table = a_table(title, *columns, right=columns[2:], prose=columns[:2], dropped_first=["right"])
     for one in row["categories"]:
-        table.add_row(
+        table.add(
             cell(one["suite"]),
             cell(one["category"]),
             f"{one['answered']}/{one['planned']}",
@@ -97,24 +115,25 @@ def categories_table(row: Run) -> Table:
     return table
 
 
-def code_table(row: Run) -> Table:
+def code_table(row: Run) -> FittedTable:
     """At which steps the code of one run failed."""
     return steps_table(pd.DataFrame(row["steps"]))
 
 
-def failed_tables(replies: Sequence[Run]) -> Iterator[Table | Text]:
+def failed_tables(replies: Sequence[Run]) -> Iterator[FittedTable | Cell]:
     """What went wrong in a run, those without an answer apart from those that are wrong."""
     for went, title in GROUPS.items():
         if found := [one for one in replies if one["went"] == went]:
-            table = a_table(f"{title} ({found[0]['alike']})", "item", "what")
+            columns = ("item", "what")
+            table = a_table(f"{title} ({found[0]['alike']})", *columns, prose=columns)
             for one in found:
                 sample = f", sample {one['sample']}" if one["samples"] > 1 else ""
                 name = f"{one['suite']}/{one['item_id']} ({one['category']}{sample})"
-                table.add_row(cell(name), cell(one_line(what_failed(one), 160)))
+                table.add(cell(name), cell(one_line(what_failed(one), 160)))
             yield table
             if more := found[0]["alike"] - len(found):
-                named = shlex.quote(_named_run(found[0]))
-                yield cell(f"… and {more} more: evals status {named} --failed --all")
+                run = shlex.quote(_named_run(found[0]))
+                yield cell(f"… and {more} more: evals status {run} --failed --all")
 
 
 def failed_line(row: Run, replies: Sequence[Run]) -> str:
@@ -190,36 +209,32 @@ def _named(models: Sequence[str], most: int = 3) -> str:
     return ", ".join(models[:most]) + (f" and {left} more" if left > 0 else "")
 
 
-def _table(title: str, rows: Sequence[Run], *columns: str) -> Table:
+def _table(
+    title: str, rows: Sequence[Run], *columns: str, dropped_first: Sequence[str]
+) -> FittedTable:
     of_whom = " of SIMULATED models" if _all_simulated(rows) else ""
-    numbers = ("answered", "judged", "right", "accuracy", "USD")
-    caption = "Accuracy with its 95 % interval, over what was judged. Times are UTC."
-    table = a_table(f"{title}{of_whom}", *columns, right=numbers, caption=caption, dense=True)
-    for column in table.columns:
-        column.no_wrap = column.header in ("run", "judged", "right", "USD")
-    return table
+    return a_table(
+        f"{title}{of_whom}",
+        *columns,
+        right=("answered", "failed", "judged", "right", "accuracy", "USD"),
+        prose=("no answer", "version"),
+        dropped_first=dropped_first,
+        caption="Accuracy with its 95 % interval, over what was judged. Times are UTC.",
+    )
 
 
 def _all_simulated(rows: Sequence[Run]) -> bool:
     return bool(rows) and all(row["simulated"] for row in rows)
 
 
-def _model(row: Run, rows: Sequence[Run]) -> str:
-    filtered = " (filtered)" if row["scope"] == "filtered" else ""
-    about = dict[Hashable, Any](row.items())
-    return f"{row['model']}{remarks(about, all_simulated=_all_simulated(rows))}{filtered}"
+def _model(row: Run, rows: Sequence[Run]) -> Cell:
+    return named(row["model"], remarks(row, all_simulated=_all_simulated(rows)))
 
 
-def _cost(row: Run) -> str:
-    if row["cost_usd"] is None and row["cost_known_usd"] is not None:
-        return f">{row['cost_known_usd']:.4f}"
-    return number(row["cost_usd"], "{:.4f}")
-
-
-def _state(row: Run) -> Text:
+def _state(row: Run) -> Cell:
     state = state_of(row)
-    return Text(state.value, style=STYLES[state])
+    return Cell(state.value, SHORT.get(state), style=STYLES[state])
 
 
-def _version(row: Run) -> str:
-    return "" if row["is_current"] else str(row["version_name"] or row["benchmark_version"])
+def _version(row: Run) -> Cell:
+    return cell("" if row["is_current"] else row["version_name"] or row["benchmark_version"])

@@ -5,14 +5,13 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
-from contextlib import contextmanager
-from threading import Thread
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple, TypeVar
 
 import duckdb
 
 from eval_pipeline.errors import MendableError
+from eval_pipeline.waiting import Moment, Worker
 
 MOST_LINES, MOST_CHARACTERS = 8, 1000
 MOST_ROWS = 200
@@ -103,13 +102,12 @@ def _functions(plan: list[dict[str, Any]]) -> Iterator[str]:
 @contextmanager
 def working(db: duckdb.DuckDBPyConnection, work: Callable[[], T]) -> Iterator[Callable[[], T]]:
     """Works in another thread, for DuckDB hears Ctrl-C not always; with the block, that ends."""
-    future: Future[T] = Future()
-    thread = Thread(target=_fulfil, args=(future, work), daemon=True)
-    thread.start()
+    worker = Worker(work)
     try:
-        yield future.result
+        worker.start()
+        yield worker.result
     finally:
-        _stop(db, thread)
+        _stop(db, worker.ended)
 
 
 def interruptibly(db: duckdb.DuckDBPyConnection, work: Callable[[], T]) -> T:
@@ -118,22 +116,16 @@ def interruptibly(db: duckdb.DuckDBPyConnection, work: Callable[[], T]) -> T:
         return result()
 
 
-def _fulfil(future: Future[T], work: Callable[[], T]) -> None:
-    try:
-        future.set_result(work())
-    except BaseException as error:  # noqa: BLE001  (whoever waits for the result raises it)
-        future.set_exception(error)
-
-
-def _stop(db: duckdb.DuckDBPyConnection, thread: Thread) -> None:
+def _stop(db: duckdb.DuckDBPyConnection, ended: Moment) -> None:
+    """However often it is told: to close the connection of a query at work would wait for it."""
     until = time.monotonic() + PATIENCE_S
-    thread.join(MOMENT_S)
-    while thread.is_alive():
-        if time.monotonic() > until:
-            # Deep in one function it hears nothing, and to close the connection would wait for it.
-            os._exit(INTERRUPTED)
-        db.interrupt()
-        thread.join(MOMENT_S)
+    while not ended.happened:
+        with suppress(KeyboardInterrupt):
+            if ended.wait(MOMENT_S):
+                return
+            if time.monotonic() > until:
+                os._exit(INTERRUPTED)  # deep in one function it hears nothing
+            db.interrupt()
 
 
 def first_rows(db: duckdb.DuckDBPyConnection, sql: str) -> FirstRows:

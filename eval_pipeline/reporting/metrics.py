@@ -1,19 +1,26 @@
 """The table `metrics` as people ask for it: which of its rows are meant, and how they look."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import groupby
 from typing import Any, Literal, NamedTuple
 
 import duckdb
-from rich.box import SIMPLE
-from rich.table import Table
-from rich.text import Text
 
 from eval_pipeline.finding import find_runs
 from eval_pipeline.queries import query, rows
-from eval_pipeline.reporting import number
+from eval_pipeline.reporting.cells import (
+    a_table,
+    about,
+    accuracy,
+    cell,
+    named,
+    number,
+    remarks,
+    usd,
+)
+from eval_pipeline.reporting.fitting import Cell, FittedTable
 from eval_pipeline.runs import RunError
 
 Row = Mapping[str, Any]
@@ -114,7 +121,7 @@ def _refuse_unknown(noun: str, name: str | None, known: Sequence[str]) -> None:
     raise RunError(f"There are no numbers of the {noun} '{name}'. There are: {named}.")
 
 
-def metrics_tables(found: Metrics, *, by: Slice, moderate: bool) -> Iterator[Table]:
+def metrics_tables(found: Metrics, *, by: Slice, moderate: bool) -> Iterator[FittedTable]:
     """How good, one table per judge; of whole runs also what they cost and how fast they were."""
     for judge, group in groupby(found.rows, key=lambda row: row["judge"]):
         yield _quality(list(group), judge, found.published, by=by, moderate=moderate)
@@ -129,47 +136,55 @@ def _quality(
     *,
     by: Slice,
     moderate: bool,
-) -> Table:
+) -> FittedTable:
     simulated = all(row["simulated"] for row in found)
     several = len({row["suite"] for row in found}) > 1
-    whose = f"judged by {judge}" if judge else "judged by nobody yet"
-    title = _title("Metrics", f", {whose}", simulated=simulated)
-    table = _table(title, CAPTION + (BOUNDS if moderate else ""))
-    for name in ("model", *(() if by == "all" else (by,))):
-        table.add_column(name, overflow="fold")
-    for name in ("accuracy", "judged", "calib.", "Brier", *(("if missing",) if moderate else ())):
-        table.add_column(name, justify="right", no_wrap=True)
+    numbers = ("accuracy", "judged", "calib.", "Brier", *(["if missing"] if moderate else []))
+    table = a_table(
+        _title("Metrics", f", judged by {judge or 'nobody yet'}", simulated=simulated),
+        *("model", *([] if by == "all" else [by]), *numbers),
+        right=numbers,
+        prose=(by,),
+        dropped_first=("Brier", "calib."),
+        caption=CAPTION + (BOUNDS if moderate else ""),
+    )
     for row in found:
-        label = () if by == "all" else (_text(_sliced(row, by, several_suites=several)),)
-        bounds = (_bounds(row),) if moderate else ()
-        named = _text(row["model"] + _remarks(row, published, all_simulated=simulated))
-        table.add_row(named, *label, *_numbers(row), *bounds)
+        table.add(
+            named(row["model"], _remarks(row, published, all_simulated=simulated)),
+            *([] if by == "all" else [cell(_sliced(row, by, several_suites=several))]),
+            *_numbers(row),
+            *([_bounds(row)] if moderate else []),
+        )
     return table
 
 
-def _numbers(row: Row) -> tuple[str, ...]:
+def _numbers(row: Row) -> tuple[Cell | str, ...]:
     return (
-        accuracy_of(row),
+        accuracy(row),
         _counted(row),
         number(row["calibration_error"], "{:.3f}"),
         number(row["brier_score"], "{:.3f}"),
     )
 
 
-def _cost(found: Sequence[Row]) -> Table:
+def _cost(found: Sequence[Row]) -> FittedTable:
     simulated = all(row["simulated"] for row in found)
-    caption = "USD and tokens of all replies of the run, without judging; > where some are unknown."
-    table = _table(_title("Cost and speed", "", simulated=simulated), caption)
-    table.add_column("model", overflow="fold")
-    for name in ("run", "USD", "tokens in", "out", "p50 s", "p95 s"):
-        table.add_column(name, justify="right", no_wrap=True)
+    columns = ("model", "run", "USD", "tokens in", "out", "p50 s", "p95 s")
+    table = a_table(
+        _title("Cost and speed", "", simulated=simulated),
+        *columns,
+        right=columns[1:],
+        dropped_first=("p95 s",),
+        caption="USD and tokens of all replies of the run, without judging; > where some are "
+        "unknown.",
+    )
     for row in found:
-        table.add_row(
-            _text(row["model"]),
-            _text(row["run_id"][:8]),
-            _usd(row),
-            number(row["input_tokens"], "{:,}"),
-            number(row["output_tokens"], "{:,}"),
+        table.add(
+            named(row["model"]),
+            row["run_id"][:8],
+            usd(row["cost_usd"], row["cost_known_usd"]),
+            _tokens(row["input_tokens"]),
+            _tokens(row["output_tokens"]),
             number(row["latency_p50_s"], "{:.2f}"),
             number(row["latency_p95_s"], "{:.2f}"),
         )
@@ -186,14 +201,6 @@ def left_out_lines(found: Metrics) -> Iterator[str]:
         )
 
 
-def accuracy_of(row: Row) -> str:
-    """The rate with its interval; never without."""
-    if row["accuracy"] is None:
-        return "-"
-    interval = f"({row['accuracy_low']:.0%} to {row['accuracy_high']:.0%})"
-    return f"{row['accuracy']:.1%} {interval}"
-
-
 def _counted(row: Row) -> str:
     if row["judged"] == row["planned"]:
         return str(row["judged"])
@@ -205,10 +212,8 @@ def _bounds(row: Row) -> str:
     return "-" if low is None or high is None else f"{low:.0%} to {high:.0%}"
 
 
-def _usd(row: Row) -> str:
-    if row["cost_usd"] is not None:
-        return f"{row['cost_usd']:.4f}"
-    return number(row["cost_known_usd"] or None, ">{:.4f}")
+def _tokens(count: int | None) -> Cell:
+    return Cell("-") if count is None else Cell(f"{count:,}", about(count))
 
 
 def _sliced(row: Row, by: Slice, *, several_suites: bool) -> str:
@@ -218,25 +223,10 @@ def _sliced(row: Row, by: Slice, *, several_suites: bool) -> str:
 
 
 def _remarks(row: Row, published: Sequence[str], *, all_simulated: bool) -> str:
-    """What must be known of a row besides the model's name."""
-    made: Iterable[str] = (
-        "simulated" if row["simulated"] and not all_simulated else "",
-        {"text": "text only", "filtered": "only a part"}.get(row["scope"], ""),
-        "" if row["experiment"] == "default" else row["experiment"],
-        "" if row["benchmark_version"] in published else f"version {row['benchmark_version'][:8]}",
-    )
-    said = ", ".join(filter(None, made))
-    return f" ({said})" if said else ""
+    version = row["benchmark_version"]
+    other = "" if version in published else f"version {version[:8]}"
+    return remarks(row, all_simulated=all_simulated, more=other)
 
 
-def _title(what: str, more: str, *, simulated: bool) -> Text:
-    return _text(what + (" of SIMULATED models" if simulated else "") + more)
-
-
-def _table(title: Text, caption: str) -> Table:
-    return Table(title=title, caption=caption, box=SIMPLE, show_edge=False, padding=(0, 1, 0, 0))
-
-
-def _text(text: str) -> Text:
-    """As it is, whatever looks like markup; what a terminal would obey is made visible."""
-    return Text("".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in text))
+def _title(what: str, more: str, *, simulated: bool) -> str:
+    return what + (" of SIMULATED models" if simulated else "") + more

@@ -1,0 +1,159 @@
+"""What failed in runs: each failure with what is known of why, as rows and as one document."""
+
+from collections.abc import Collection, Sequence
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+
+import duckdb
+
+from eval_pipeline.closest import unknown
+from eval_pipeline.finding import LATEST, FoundRun, find_runs
+from eval_pipeline.item_report.choosing import Chosen
+from eval_pipeline.overview import Row, failed_replies, rows_of, run_rows
+from eval_pipeline.queries import query, rows
+from eval_pipeline.runs import RunError
+
+WRONG = "wrong"
+ABOUT_THE_RUN = ("run_id", "model", "experiment", "simulated", "benchmark_version")
+RUN = (*ABOUT_THE_RUN, "scope", "samples", "opened_at", "judge", "judge_version", "state")
+STANDING = ("planned", "answered", "judged", "correct", "accuracy", "accuracy_low", "accuracy_high")
+NONE_FAILED: Row = {
+    "failed": {"no answer": 0, "no verdict": 0, WRONG: 0},
+    "steps": {},
+    "classifications": {},
+    "unclassified": 0,
+    "overridden": 0,
+}
+
+
+class Failure(NamedTuple):
+    """A wrong reply and the verdict on it: what an analyst can look into."""
+
+    run_id: str
+    model: str
+    experiment: str
+    simulated: bool
+    benchmark_version: str
+    suite: str
+    item_id: str
+    sample: int
+    category: str
+    prediction_id: str
+    judge: str
+    judge_version: str
+    failed_step: str | None
+    reason: str
+    extracted_answer: str | None
+
+
+def find_failed(
+    db: duckdb.DuckDBPyConnection, name: str, models: Sequence[str] = ()
+) -> list[FoundRun]:
+    """The runs of that name (see `find_runs`), of all models or of those that `models` mean.
+
+    The latest run is then the latest of such a model.
+    """
+    if not models:
+        return find_runs(db, name)
+    known = run_rows(db, (), latest=True)
+    meant = _all_meant(models, [row["model"] for row in known], "run of a model")
+    newest = next(row["run_id"] for row in known if row["model"] in meant)
+    found = find_runs(db, newest if name == LATEST else name)
+    there = [run.model for run in found]
+    meant = _all_meant(models, there, "model", where=f" in run {found[0].run_id[:8]}")
+    return [run for run in found if run.model in meant]
+
+
+def find_latest(db: duckdb.DuckDBPyConnection, models: Sequence[str] = ()) -> list[FoundRun]:
+    """The latest run of each model and experiment, or of those models that `models` mean."""
+    known = [FoundRun.of(row) for row in run_rows(db, (), latest=True)]
+    if not known:
+        raise RunError("There are no runs yet: evals run")
+    meant = _all_meant(models, [run.model for run in known], "run of a model")
+    return [run for run in known if not models or run.model in meant]
+
+
+def _all_meant(
+    named: Sequence[str], known: Collection[str], noun: str, *, where: str = ""
+) -> set[str]:
+    """What the names mean together, each of which has to mean somebody."""
+    meant = {name: _meant(name, known) for name in named}
+    for name, models in meant.items():
+        if not models:
+            raise RunError(unknown(noun, name, sorted(set(known)), where=where))
+    return {model for models in meant.values() for model in models}
+
+
+def _meant(name: str, known: Collection[str]) -> set[str]:
+    """The model of that id, else those with it in the id, or of that pattern (`demo/*`)."""
+    if name in known:
+        return {name}
+    wanted = name.casefold()
+    return {
+        model
+        for model in known
+        if wanted in model.casefold() or fnmatchcase(model.casefold(), wanted)
+    }
+
+
+def failures_of(db: duckdb.DuckDBPyConnection, runs: Sequence[FoundRun]) -> list[Row]:
+    """Every reply of these runs that is wrong, or has no answer or no verdict, and why."""
+    return failed_replies(db, [run._asdict() for run in runs])
+
+
+def failures_of_item(db: duckdb.DuckDBPyConnection, chosen: Chosen) -> list[Row]:
+    """The same of one item, sample by sample."""
+    given = {"run_id": chosen.run_id, "model": chosen.model, **chosen.key._asdict()}
+    return rows(query(db, "summaries/item_failures", given))
+
+
+def to_analyse(db: duckdb.DuckDBPyConnection, runs: Sequence[FoundRun]) -> list[Failure]:
+    """Those that say something about the model."""
+    given = {"run_ids": [run.run_id for run in runs], "models": [run.model for run in runs]}
+    return [Failure(*row) for row in query(db, "summaries/to_analyse", given).fetchall()]
+
+
+def as_json(
+    db: duckdb.DuckDBPyConnection,
+    runs: Sequence[FoundRun],
+    *,
+    at_work: Collection[str] = (),
+    judges: Collection[str] = (),
+) -> Row:
+    """Run, totals and failures; of runs of several models, which have one id, one of each.
+
+    `at_work` and `judges` are as in `overview.rows_of`.
+    """
+    failures, totals = failures_of(db, runs), _totals(db, runs)
+    documents = [
+        _document(row, totals.get(_name(row), NONE_FAILED), failures)
+        for row in rows_of(db, at_work, runs, judges)
+    ]
+    return documents[0] if len(documents) == 1 else {"runs": documents}
+
+
+def documents_of(document: Row) -> list[Row]:
+    """What `as_json` says of each run."""
+    return list(document.get("runs", [document]))
+
+
+def _document(run: Row, totals: Row, failures: Sequence[Row]) -> Row:
+    failed = [one for one in failures if _name(one) == _name(run)]
+    left_out = {*ABOUT_THE_RUN, "alike"}
+    return {
+        "run": {name: run[name] for name in RUN},
+        "totals": {**{name: run[name] for name in STANDING}, **totals},
+        "failures": [
+            {name: value for name, value in one.items() if name not in left_out} for one in failed
+        ],
+    }
+
+
+def _totals(db: duckdb.DuckDBPyConnection, runs: Sequence[FoundRun]) -> dict[tuple[str, str], Row]:
+    given = {"run_ids": [run.run_id for run in runs], "models": [run.model for run in runs]}
+    found = rows(query(db, "summaries/failure_totals", given))
+    return {_name(row): {name: row[name] for name in NONE_FAILED} for row in found}
+
+
+def _name(row: Row) -> tuple[str, str]:
+    return row["run_id"], row["model"]

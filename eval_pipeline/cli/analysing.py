@@ -1,0 +1,157 @@
+"""The `evals` commands that tell why items failed, and where people say whose fault it was."""
+
+import shlex
+from typing import Annotated
+
+import typer
+
+from eval_pipeline.cli import checked, completion
+from eval_pipeline.cli.output import AsJson, print_json, say, show
+from eval_pipeline.cli.places import report_on, results
+
+Run = Annotated[
+    str,
+    typer.Argument(
+        metavar="RUN",
+        help="The first characters of its id, latest, or model@RUN.",
+        autocompletion=completion.runs,
+    ),
+]
+Item = Annotated[
+    str, typer.Argument(help="An item, or suite/item.", autocompletion=completion.items)
+]
+Sample = Annotated[
+    int | None, typer.Option(min=0, help="Which sample, if it was asked several times.")
+]
+
+
+def analyze(
+    run: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[RUN]",
+            help="A run; by default the latest one of each model.",
+            autocompletion=completion.runs,
+        ),
+    ] = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(
+            "-m",
+            "--model",
+            metavar="MODEL",
+            help="Only models with this in the id, or a pattern; may be repeated.",
+            autocompletion=completion.models,
+        ),
+    ] = None,
+    *,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Look again into what is explained already.")
+    ] = False,
+    budget: Annotated[
+        float | None,
+        typer.Option(
+            metavar="USD",
+            help="Stop when a run has cost so much, all told.",
+            callback=checked.a_budget,
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Find out why items failed: an analyst looks into each, and a report is written."""
+    from eval_pipeline.cli.analyses import start_analysis
+
+    start_analysis(run, model or (), fresh=fresh, budget_usd=budget, as_json=as_json)
+
+
+def failures(
+    run: Run,
+    model: Annotated[
+        str | None,
+        typer.Option("-m", "--model", help="Only models with this in the id, or a pattern."),
+    ] = None,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """List what failed in a run: items with step, reason and whose fault it was."""
+    from eval_pipeline.alive import launches_at_work
+    from eval_pipeline.analysis.failures import as_json as told
+    from eval_pipeline.analysis.failures import documents_of, find_failed
+    from eval_pipeline.overview import named_judges
+    from eval_pipeline.reporting.failures import debug_line, failures_tables, totals_lines
+    from eval_pipeline.settings import Settings
+
+    settings = Settings.from_env()
+    at_work, judges = launches_at_work(settings.journal), named_judges(settings.judge)
+    with results(settings) as db:
+        document = told(
+            db, find_failed(db, run, [model] if model else ()), at_work=at_work, judges=judges
+        )
+    if as_json:
+        return print_json(document)
+    for one in documents_of(document):
+        for line in totals_lines(one):
+            say(line)
+        if one["failures"]:
+            show(*failures_tables(one["failures"]))
+            say(debug_line(one["run"], one["failures"]))
+    return None
+
+
+def debug(run: Run, item: Item, sample: Sample = None, *, as_json: AsJson = False) -> None:
+    """Show all it takes to find out why an item failed: as `show`, with grader and analysis."""
+    from eval_pipeline.analysis.debugging import debug_document, debug_sections, look_into
+    from eval_pipeline.cli.paging import page_through
+    from eval_pipeline.item_report.choosing import choose_item
+    from eval_pipeline.journal import Journal
+    from eval_pipeline.settings import Settings
+
+    settings = Settings.from_env()
+    journal = Journal(settings.journal)
+    with results(settings) as db:
+        case = look_into(db, settings, journal, choose_item(db, run, item, command="debug"), sample)
+    if as_json:
+        print_json(debug_document(case))
+    else:
+        page_through(debug_sections(case))
+
+
+def classify(
+    run: Run,
+    item: Item,
+    classification: Annotated[
+        str | None,
+        typer.Argument(
+            help="MODEL_FAULT, OVERLY_STRICT, AMBIGUOUS_TASK or KNOWN_GAP.",
+            autocompletion=completion.classifications,
+        ),
+    ] = None,
+    note: Annotated[str, typer.Option(help="Why: it is kept and shown.")] = "",
+    sample: Sample = None,
+    *,
+    undo: Annotated[bool, typer.Option("--undo", help="Leave it to the analyst again.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Say whose fault a failure is; that wins over what the analyst says."""
+    from eval_pipeline.analysis import classifying
+    from eval_pipeline.item_report.choosing import choose_item
+    from eval_pipeline.journal import RECLASSIFIED, Journal
+    from eval_pipeline.settings import Settings
+
+    settings = Settings.from_env()
+    word = classifying.read_word(classification, note, sample, undo=undo)
+    with results(settings) as db:
+        chosen = choose_item(db, run, item, command="classify")
+        before = classifying.wrong_replies(db, chosen, sample)
+    classifying.check(before, word)
+    classifying.keep(Journal(settings.journal), chosen, word)
+    with results(settings, RECLASSIFIED) as db:
+        after = classifying.wrong_replies(db, chosen, sample)
+    if as_json:
+        return print_json(after)
+    for old, new in zip(before, after, strict=True):
+        say(classifying.told(old, new))
+    if report := report_on(settings, chosen.model, chosen.run_id):
+        named = shlex.quote(f"{chosen.model}@{chosen.run_id[:8]}")
+        say(f"{report} does not say so yet: evals analyze {named}")
+    return None

@@ -1,0 +1,56 @@
+"""Dagster's instance as commands open it: with the same history as the UI and `dagster`."""
+
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import chdir, contextmanager
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+from dagster._core.instance.ref import InstanceRef
+
+from eval_pipeline.defs.sensors.dead_runs import close_dead_runs
+from eval_pipeline.settings import Settings
+
+HOME = "DAGSTER_HOME"
+# What is said stands in the run's log. To capture stderr too, Dagster starts processes that show
+# it here, and a Ctrl-C ends those with a traceback.
+UNCAPTURED = {
+    "compute_logs": {
+        "module": "dagster._core.storage.noop_compute_log_manager",
+        "class": "NoOpComputeLogManager",
+    }
+}
+
+log = logging.getLogger(__name__)
+
+
+@contextmanager
+def dagster_instance(settings: Settings) -> Iterator[dg.DagsterInstance]:
+    """The instance that `dagster` uses in the project root; runs that died are closed first."""
+    with instance_as_it_is(settings) as instance:
+        for sentence in close_dead_runs(instance, settings.journal):
+            log.warning(sentence)
+        yield instance
+
+
+@contextmanager
+def instance_as_it_is(settings: Settings) -> Iterator[dg.DagsterInstance]:
+    """The same, and nothing is closed; with or without DAGSTER_HOME."""
+    # dagster.yaml speaks of folders relative to the project root.
+    with chdir(settings.root), dg.DagsterInstance.from_ref(_reference(settings)) as instance:
+        yield instance
+
+
+def _reference(settings: Settings) -> InstanceRef:
+    overrides: dict[str, Any] = {**UNCAPTURED}
+    if home := os.environ.get(HOME):
+        folder = Path(home).expanduser()
+    elif (settings.root / "dagster.yaml").exists():
+        folder = settings.root
+    else:
+        folder = settings.data / "dagster"
+        folder.mkdir(parents=True, exist_ok=True)
+        overrides["telemetry"] = {"enabled": False}
+    return InstanceRef.from_dir(str(folder), overrides=overrides)

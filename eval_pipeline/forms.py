@@ -1,0 +1,219 @@
+"""Asking a model for a reply of a given form: in the format that holds it best, read strictly."""
+
+import json
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, Generic, TypeVar
+
+from pydantic import JsonValue
+
+from eval_pipeline.outcomes import Outcome
+from eval_pipeline.providers.chat import Asked, ChatReply, ChatRequest, ProviderError
+from eval_pipeline.providers.pace import Halted
+from eval_pipeline.records import Model, ReplyFormat, Usage
+
+QUOTED = 100
+"""Characters of a reply that can not be read, to be told with the failure."""
+# How a server says that it does not take a format; a gateway may find nobody who takes tools.
+_REFUSALS: dict[ReplyFormat, frozenset[Outcome]] = {
+    "json_schema": frozenset({Outcome.BAD_REQUEST}),
+    "tool": frozenset({Outcome.BAD_REQUEST, Outcome.UNKNOWN_MODEL}),
+    "text": frozenset(),
+}
+# A format that was passed over in silence shows in such replies; others would be the same in any.
+_FORMLESS = frozenset({Outcome.OK, Outcome.TRUNCATED})
+_LEAST_REPLIES = 2
+_WHY_NONE = {
+    Outcome.TRUNCATED: "The {who}'s reply was cut off at the token limit.",
+    Outcome.TRUNCATED_THINKING: "The token limit was reached while the {who} was thinking.",
+    Outcome.REFUSED: "The {who} refused to reply.",
+    Outcome.CONTENT_FILTER: "The {who}'s reply was withheld by a content filter.",
+}
+_UNREAD = "The {who}'s reply is not the {what} it was asked for. It begins: "
+_FENCED = re.compile(r"```(?:json)?\s*(\{.*\})\s*```", re.DOTALL | re.IGNORECASE)
+
+V = TypeVar("V")
+Ask = Callable[[ChatRequest], Awaitable[Asked]]
+Write = Callable[[ReplyFormat], ChatRequest]
+
+
+class UnfitReplyError(Exception):
+    """A reply that has the form and still can not stand; says why, in a sentence."""
+
+
+@dataclass(frozen=True)
+class Form(Generic[V]):
+    """What a reply is to be: who gives it, what it is called, and how it is read."""
+
+    who: str
+    what: str
+    # None for a reply that is none; an UnfitReplyError for one that can not stand.
+    read: Callable[[str], V | None]
+
+
+@dataclass(frozen=True)
+class Given(Generic[V]):
+    """What was asked for, or the error that stands in its place; with the call it came from."""
+
+    value: V | None
+    outcome: Outcome
+    error: str | None
+    reply: ChatReply | None
+    reply_format: ReplyFormat
+    attempts: int
+    usage: Usage
+
+
+def formats_of(model: Model) -> tuple[ReplyFormat, ...]:
+    """The formats in which a model may be asked to reply, the best one first."""
+    if not model.json_schema:
+        return ("text",)
+    # The messages API knows a schema only as that of a tool.
+    return ("tool", "text") if model.dialect == "messages" else ("json_schema", "tool", "text")
+
+
+@dataclass
+class ReplyFormats:
+    """The formats to ask one model for, without those that did not work while a later one did."""
+
+    formats: tuple[ReplyFormat, ...]
+    _best: int | None = None
+
+    def to_try(self) -> tuple[ReplyFormat, ...]:
+        """From the best that has worked; where none has, all of them."""
+        return self.formats[self._best or 0 :]
+
+    def worked(self, reply_format: ReplyFormat) -> None:
+        """It was kept to; that something better was not may have been about one reply only."""
+        place = self.formats.index(reply_format)
+        self._best = place if self._best is None else min(place, self._best)
+
+
+def form_request(
+    model: Model,
+    text: str,
+    schema: dict[str, JsonValue],
+    *,
+    max_tokens: int | None,
+    reply_format: ReplyFormat,
+) -> ChatRequest:
+    """Asks for a reply of that schema, as far as the format enforces it."""
+    return ChatRequest(
+        model=model.request_name,
+        messages=({"role": "user", "content": text},),
+        temperature=0 if model.temperature else None,
+        max_tokens=max_tokens,
+        stream=False,
+        json_schema=schema if reply_format == "json_schema" else None,
+        tool=schema if reply_format == "tool" else None,
+    )
+
+
+def read_json(text: str) -> Any:
+    """What a reply says that is one JSON value, fenced or not; a ValueError if it is none."""
+    fenced = _FENCED.fullmatch(text.strip())
+    return json.loads(fenced[1] if fenced else text, object_pairs_hook=_without_repetition)
+
+
+def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """JSON lets the last of two values win, but who says yes and no has said neither."""
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        raise ValueError("a name occurs twice")
+    return fields
+
+
+@dataclass(frozen=True)
+class _Told(Generic[V]):
+    """What came of asking in one format."""
+
+    asked: Asked
+    reply_format: ReplyFormat
+    value: V | None
+    unfit: str | None = None
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the server does not take the format."""
+        error = self.asked.error
+        return error is not None and error.outcome in _REFUSALS[self.reply_format]
+
+    @property
+    def is_formless(self) -> bool:
+        """Whether the format may be to blame that there is nothing."""
+        replied = self.asked.reply is not None and self.unfit is None
+        return replied and self.asked.outcome in _FORMLESS
+
+
+async def ask_for(form: Form[V], ask: Ask, write: Write, formats: ReplyFormats) -> Given[V]:
+    """Asks in one format after the other; a reply that is not of the form is kept as a failure.
+
+    There is always a second reply to hope for, in the next format or else in the same.
+    """
+    told: list[_Told[V]] = []
+    to_try = formats.to_try()
+    wanted: ReplyFormat | None = to_try[0]
+    try:
+        while wanted is not None:
+            told.append(_told(form, await ask(write(wanted)), wanted))
+            wanted = _next_format(told, to_try)
+    except Halted:
+        if not _replies(told):
+            raise  # what a reply cost is to be kept; where there is none, nothing is
+    if told[-1].value is not None:
+        formats.worked(told[-1].reply_format)
+    return _given(form, told)
+
+
+def _told(form: Form[V], asked: Asked, reply_format: ReplyFormat) -> _Told[V]:
+    """Only a whole reply is read: what was cut off may look like what is wanted and be another."""
+    if asked.reply is None or asked.outcome is not Outcome.OK:
+        return _Told(asked, reply_format, None)
+    try:
+        return _Told(asked, reply_format, form.read(asked.reply.text))
+    except UnfitReplyError as unfit:
+        return _Told(asked, reply_format, None, str(unfit))
+
+
+def _replies(told: Sequence[_Told[V]]) -> list[_Told[V]]:
+    return [one for one in told if one.asked.reply is not None]
+
+
+def _next_format(told: Sequence[_Told[V]], to_try: Sequence[ReplyFormat]) -> ReplyFormat | None:
+    """In which format to ask once more, if at all."""
+    last = told[-1]
+    if last.value is not None:
+        return None
+    others = to_try[to_try.index(last.reply_format) + 1 :]
+    if others and (last.is_refused or last.is_formless):
+        return others[0]
+    again = last.asked.reply is not None and len(_replies(told)) < _LEAST_REPLIES
+    return last.reply_format if again else None
+
+
+def _given(form: Form[V], told: Sequence[_Told[V]]) -> Given[V]:
+    """What was wanted, or what came of asking last; with the last reply that there was."""
+    last = [one for one in told if not one.is_refused][-1:] or told[-1:]
+    heard = (_replies(told) or last)[-1]
+    error = None if heard.value is not None else _why_none(form, last[0])
+    return Given(
+        value=heard.value,
+        outcome=error.outcome if error else Outcome.OK,
+        error=str(error) if error else None,
+        reply=heard.asked.reply,
+        reply_format=heard.reply_format,
+        attempts=sum(one.asked.attempts for one in told),
+        usage=reduce(Usage.plus, (one.asked.usage for one in told)),
+    )
+
+
+def _why_none(form: Form[V], told: _Told[V]) -> ProviderError:
+    asked = told.asked
+    if asked.reply is None:
+        return asked.error or ProviderError(Outcome.EMPTY, "No reply.")
+    said = _WHY_NONE.get(asked.outcome, _UNREAD).format(who=form.who, what=form.what)
+    if asked.outcome not in _WHY_NONE:
+        said += " ".join(asked.reply.text.split())[:QUOTED]
+    return ProviderError(Outcome.JUDGE_UNPARSABLE, told.unfit or said)

@@ -1,0 +1,272 @@
+"""Finding out why replies were wrong: an analyst explains each failure that nobody has yet."""
+
+import asyncio
+import logging
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from threading import Lock
+
+from pydantic import ConfigDict
+
+from eval_pipeline.analysis.asking import Analyst
+from eval_pipeline.analysis.evidence import Evidence, read_found
+from eval_pipeline.analysis.failures import Failure
+from eval_pipeline.analysis.records import Diagnosis, Explanation
+from eval_pipeline.benchmark import past_items
+from eval_pipeline.forms import Given
+from eval_pipeline.journal import DIAGNOSES, Journal, Stream
+from eval_pipeline.money import Ledger, unpriced
+from eval_pipeline.outcomes import Outcome
+from eval_pipeline.providers.gateways import Gateways
+from eval_pipeline.record import Record
+from eval_pipeline.records import Item, ItemKey, Model, now
+from eval_pipeline.running import in_a_thread
+from eval_pipeline.settings import Settings
+from eval_pipeline.stages.asking import Asking, how_to_ask
+from eval_pipeline.stages.workers import (
+    Shift,
+    Tally,
+    compact,
+    holding,
+    stopped_by_trouble,
+    unless_stopped,
+)
+from eval_pipeline.warehouse import Warehouse
+
+log = logging.getLogger(__name__)
+READ_AT_ONCE = 20
+"""How many failures are read together: each reading opens the warehouse for a moment."""
+
+
+async def analyse(
+    failures: Sequence[Failure],
+    launch: str,
+    *,
+    settings: Settings,
+    journal: Journal,
+    analyst: Model,
+    fresh: bool = False,
+    board: list[Tally] | None = None,
+) -> list[Tally]:
+    """Has the analyst explain what it has not explained in this way yet; one tally per model.
+
+    With `fresh`, what it has explained before this launch is explained anew. The warehouse has to
+    know the failures.
+    """
+    by_model: dict[str, list[Failure]] = defaultdict(list)
+    for failure in dict.fromkeys(failures):
+        by_model[failure.model].append(failure)
+    tallies = {model: Tally(model, "analysed") for model in by_model}
+    if board is not None:
+        board.extend(tallies.values())
+    if not tallies:
+        return []
+    async with Gateways(settings) as gateways, asyncio.TaskGroup() as group:
+        with stopped_by_trouble(*tallies.values()):
+            most = settings.analysis.num_workers
+            stage = _Analyse(
+                Analyst(analyst, settings.analysis.max_tokens),
+                # The failures of all models go to the same analyst, so they share its pace.
+                how_to_ask(analyst, settings, gateways, most),
+                launch,
+                settings,
+                journal,
+                Ledger(settings.budget, journal),
+                fresh,
+            )
+            for model, failed in by_model.items():
+                group.create_task(stage.run(model, failed, tallies[model]))
+    return list(tallies.values())
+
+
+class _DiagnosisBrief(Record):
+    """Of a diagnosis, what tells whether it need not be made again."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    prediction_id: str
+    judge: str
+    judge_version: str
+    analyst: str
+    analyst_version: str
+    outcome: Outcome
+    launch: str | None = None
+
+
+_DIAGNOSIS_BRIEFS = Stream(DIAGNOSES.name, _DiagnosisBrief)
+_Items = Mapping[ItemKey, Item]
+
+
+@dataclass(frozen=True)
+class _Analyse:
+    analyst: Analyst
+    asking: Asking
+    launch: str
+    settings: Settings
+    journal: Journal
+    ledger: Ledger
+    fresh: bool
+    items: dict[str, _Items] = field(default_factory=dict)
+    loading: Lock = field(default_factory=Lock)
+
+    async def run(self, model: str, failures: Sequence[Failure], tally: Tally) -> None:
+        """Explains what is pending of one model, run by run: each has a budget of its own."""
+        with stopped_by_trouble(tally):
+            async with holding(self.journal.claim(DIAGNOSES, model)):
+                pending = await in_a_thread(self._pending, model, failures)
+                tally.planned = sum(map(len, pending.values()))
+                self._warn(tally)
+                for run_id, failed in pending.items():
+                    if not tally.failed:
+                        await self._explain_run(model, run_id, failed, tally)
+        if tally.planned or tally.stopped:
+            log.info(tally.line())
+
+    async def _explain_run(
+        self, model: str, run_id: str, failures: Sequence[Failure], tally: Tally
+    ) -> None:
+        shift = Shift(
+            tally,
+            self.ledger.account(run_id, model),
+            num_workers=self.settings.analysis.num_workers,
+            stop_after_failures=self.settings.requests.stop_after_failures,
+        )
+        read = partial(in_a_thread, self._read, model, run_id)
+        async with unless_stopped():
+            await self._announce(run_id, tally, failures, read)
+        shelf = _Shelf(failures, read)
+        async with self.journal.writer(DIAGNOSES, model, run_id) as writer:
+
+            async def do(failure: Failure) -> None:
+                evidence = await shelf.take(failure)
+                if evidence is None:
+                    tally.planned -= 1
+                    log.warning("%s: the reply to %s is gone.", model, failure.item_id)
+                    return
+                ask = partial(self.asking.ask, shift=shift)
+                given = await self.analyst.explain(evidence, ask)
+                await shift.land(self._diagnosis(failure, given), writer)
+
+            await shift.work_through(failures, do)
+        await compact(self.journal, DIAGNOSES, model, run_id)
+
+    def _diagnosis(self, failure: Failure, given: Given[Explanation]) -> Diagnosis:
+        reply = given.reply
+        return Diagnosis(
+            prediction_id=failure.prediction_id,
+            run_id=failure.run_id,
+            model=failure.model,
+            suite=failure.suite,
+            item_id=failure.item_id,
+            sample=failure.sample,
+            judge=failure.judge,
+            judge_version=failure.judge_version,
+            analyst=self.analyst.model.id,
+            analyst_version=self.analyst.version,
+            outcome=given.outcome,
+            # What was written with escapes is text only now.
+            explanation=given.value and self.settings.redacted(given.value),
+            reason=given.error or "",
+            reply_format=given.reply_format,
+            raw_reply=(reply.text or reply.refusal) if reply else None,
+            latency_s=reply.latency_s if reply else None,
+            usage=given.usage,
+            attempts=given.attempts,
+            launch=self.launch,
+            finished_at=now(),
+        )
+
+    async def _announce(
+        self, run_id: str, tally: Tally, failures: Sequence[Failure], read: "_Read"
+    ) -> None:
+        """Says what is to be done and what it may cost, judged by the first of it."""
+        usd = await self._guess_usd(failures, read)
+        if usd is not None:
+            tally.estimated_usd = (tally.estimated_usd or 0.0) + usd
+        cost = "at an unknown cost" if usd is None else f"about {usd:.2f} USD"
+        simulated = " (simulated)" if self.analyst.model.simulated else ""
+        what = f"{len(failures)} failures of run {run_id[:8]} to analyse"
+        log.info("%s: %s by %s%s, %s", tally.model, what, self.analyst.model.id, simulated, cost)
+
+    async def _guess_usd(self, failures: Sequence[Failure], read: "_Read") -> float | None:
+        if not self.analyst.model.prices.known:
+            return None
+        usual = self.ledger.usual_usd(DIAGNOSES, failures[0].model)
+        if usual is not None:
+            return usual * len(failures)
+        few = (await read(failures[:READ_AT_ONCE])).values()
+        guesses = [self.asking.forecast.guess(self.analyst.request(one)).cost_usd for one in few]
+        return sum(guesses) / max(len(guesses), 1) * len(failures)
+
+    def _warn(self, tally: Tally) -> None:
+        warning = unpriced(self.analyst.model, self.settings.budget)
+        if warning and tally.planned:
+            log.warning(warning)
+            tally.warnings.append(warning)
+
+    def _pending(self, model: str, failures: Sequence[Failure]) -> dict[str, list[Failure]]:
+        """What has no explanation yet, by run."""
+        by_run: dict[str, list[Failure]] = defaultdict(list)
+        for failure in failures:
+            by_run[failure.run_id].append(failure)
+        left = {run_id: self._unexplained(model, run_id, by_run[run_id]) for run_id in by_run}
+        return {run_id: failed for run_id, failed in left.items() if failed}
+
+    def _unexplained(self, model: str, run_id: str, failures: Sequence[Failure]) -> list[Failure]:
+        by = (self.analyst.model.id, self.analyst.version)
+        explained = {
+            (one.prediction_id, one.judge, one.judge_version)
+            for one in self.journal.read(_DIAGNOSIS_BRIEFS, model, run_id)
+            if (one.analyst, one.analyst_version) == by and self._stands(one)
+        }
+        return [
+            one
+            for one in failures
+            if (one.prediction_id, one.judge, one.judge_version) not in explained
+        ]
+
+    def _stands(self, diagnosis: _DiagnosisBrief) -> bool:
+        """Whether it is an explanation that need not be given again."""
+        again = self.fresh and diagnosis.launch != self.launch
+        return diagnosis.outcome is Outcome.OK and not again
+
+    def _read(
+        self, model: str, run_id: str, failures: Sequence[Failure]
+    ) -> dict[Failure, Evidence]:
+        """All that is known of a few failures; the warehouse is closed again before any asking."""
+        warehouse = Warehouse(self.settings.database, self.journal)
+        with warehouse.reading() as db:
+            found = read_found(db, run_id, model, failures)
+        return {one: Evidence(one, self._item(one), found[one]) for one in found}
+
+    def _item(self, failure: Failure) -> Item:
+        version = failure.benchmark_version
+        with self.loading:  # of several threads one is enough
+            if version not in self.items:
+                self.items[version] = past_items(self.journal, version)
+        return self.items[version][ItemKey(failure.suite, failure.item_id)]
+
+
+_Read = Callable[[Sequence[Failure]], Awaitable[dict[Failure, Evidence]]]
+
+
+class _Shelf:
+    """The evidence of failures that are taken in their order: a few of them at a time are read."""
+
+    def __init__(self, failures: Sequence[Failure], read: _Read) -> None:
+        self._failures = failures
+        self._places = {failure: place for place, failure in enumerate(failures)}
+        self._read = read
+        self._there: dict[Failure, Evidence | None] = {}
+        self._reading = asyncio.Lock()
+
+    async def take(self, failure: Failure) -> Evidence | None:
+        """What is known of the failure; None if its reply is not there any more."""
+        async with self._reading:
+            if failure not in self._there:
+                place = self._places[failure]
+                few = self._failures[place : place + READ_AT_ONCE]
+                self._there |= {**dict.fromkeys(few), **await self._read(few)}
+            return self._there.pop(failure)
