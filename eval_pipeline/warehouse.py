@@ -4,7 +4,7 @@ import logging
 import os
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from eval_pipeline.building import Order, WarehouseError, build
 from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.journal import STREAMS, Journal, Stream, explained
 from eval_pipeline.journal.disk import GoneError, JournalError, remove
+from eval_pipeline.opening import opened
 from eval_pipeline.processes import is_running
 from eval_pipeline.queries import migration_names, recipe
 from eval_pipeline.records import now
@@ -48,27 +49,33 @@ class Warehouse:
                 return self._publish(parts, force=force)
 
     @contextmanager
-    def reading(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """A short read-only connection; if somebody holds the file to write, to a fresh one."""
+    def reading(self, *, apart: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A short read-only connection; if somebody holds the file to write, to a fresh one.
+
+        `apart` is for SQL that people write: see `opened`.
+        """
         if not self.path.exists():
             self.publish()
-        with self._opened() as connection:
+        with self._opened(apart=apart) as connection:
             older = _is_older(connection, self.path)
             if not older:
                 yield connection
         if older:
             with suppress(JournalError):  # a folder that can only be read: then as far as it goes
                 self.publish()
-            with self._opened() as connection:
+            with self._opened(apart=apart) as connection:
                 yield connection
 
-    def _opened(self) -> duckdb.DuckDBPyConnection:
-        try:
-            return _open_undisturbed(self.path)
-        except (duckdb.IOException, OSError):
-            log.info("%s is open for writing elsewhere; a fresh one takes its place.", self.path)
-            self.publish(force=True)
-            return _open_undisturbed(self.path)
+    @contextmanager
+    def _opened(self, *, apart: bool) -> Iterator[duckdb.DuckDBPyConnection]:
+        with ExitStack() as stack:
+            try:
+                connection = stack.enter_context(opened(self.path, apart=apart))
+            except (duckdb.IOException, OSError):
+                log.info("%s is open for writing elsewhere; a fresh one replaces it.", self.path)
+                self.publish(force=True)
+                connection = stack.enter_context(opened(self.path, apart=apart))
+            yield connection
 
     def _publish(self, parts: Sequence[Stream[Any]], *, force: bool) -> None:
         _remove_leftovers(self.path)
@@ -92,12 +99,12 @@ class Warehouse:
     @contextmanager
     def _published(self) -> Iterator[Mapping[str, str]]:
         """Which state of the journal the file shows; meanwhile nobody may change it."""
-        try:
-            connection = _open_undisturbed(self.path)
-        except (duckdb.Error, OSError):
-            yield {}
-            return
-        with connection:
+        with ExitStack() as stack:
+            try:
+                connection = stack.enter_context(opened(self.path))
+            except (duckdb.Error, OSError):
+                yield {}
+                return
             try:
                 _is_older(connection, self.path)
                 found = connection.sql("select part, snapshot from published").fetchall()
@@ -116,21 +123,6 @@ class Warehouse:
         left = self.path.with_name(f"{self.path.name}.wal")
         with suppress(FileNotFoundError):
             left.rename(left.with_name(f"{left.name}.{now():%Y%m%dT%H%M%S.%f}"))
-
-
-def _open_undisturbed(path: Path) -> duckdb.DuckDBPyConnection:
-    """Opens the file under a name of its own, so that nobody's write-ahead log is read with it."""
-    link = path.with_name(f".{path.stem}-{os.getpid()}-{secrets.token_hex(6)}.reading")
-    try:
-        os.link(path, link)
-    except FileNotFoundError:
-        raise
-    except OSError:  # a folder that can only be read, or a file system without links
-        return duckdb.connect(str(path), read_only=True)
-    try:
-        return duckdb.connect(str(link), read_only=True)
-    finally:
-        link.unlink()
 
 
 def _is_older(connection: duckdb.DuckDBPyConnection, path: Path) -> bool:

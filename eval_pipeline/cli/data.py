@@ -51,7 +51,7 @@ def query(
     file = file_of(output)
     chosen = format_of(form, file, as_json=as_json)
     text = sys.stdin.read() if sql == STDIN else sql
-    with open_warehouse().reading() as db:
+    with open_warehouse().reading(apart=True) as db:
         print_rows(db, text, chosen, file)
 
 
@@ -83,7 +83,7 @@ def export(
     from eval_pipeline.exporting import export_tables
     from eval_pipeline.finding import find_runs
 
-    with open_warehouse().reading() as db:
+    with open_warehouse().reading(apart=True) as db:
         chosen = [found for name in run or () for found in find_runs(db, name)]
         with in_words():
             exported = interruptibly(

@@ -12,6 +12,7 @@ import duckdb
 from pydantic import ValidationError
 from pydantic_core import to_json
 
+from eval_pipeline.engines import cursor
 from eval_pipeline.journal.disk import GoneError, JournalError
 from eval_pipeline.record import Record
 
@@ -101,9 +102,8 @@ def frugally(path: Path, **settings: str) -> Iterator[duckdb.DuckDBPyConnection]
     """DuckDB for one file, in little memory; says so if the file is gone or spoilt."""
     try:
         # With one thread the lines stay in their order all the same.
-        with duckdb.connect(
-            config={"threads": "1", "preserve_insertion_order": "false", **settings}
-        ) as db:
+        frugal = {"threads": "1", "preserve_insertion_order": "false"}
+        with duckdb.connect(config={**frugal, **settings}) if settings else cursor(**frugal) as db:
             yield db
     except duckdb.Error as error:
         if not path.exists():

@@ -2,14 +2,16 @@
 -- the column of that name means in a table that the view is made of.
 with relations as (
     select table_name as relation, comment as about, '' as made_of from duckdb_tables()
+    where database_name = current_database()
     union all
-    select view_name, comment, sql from duckdb_views() where not internal
+    select view_name, comment, sql from duckdb_views()
+    where database_name = current_database() and not internal
 ),
 described as (
     select relation, about, made_of, column_name, column_index, data_type, columns.comment as meaning
     from relations
     join duckdb_columns() as columns on columns.table_name = relations.relation
-    where relation <> 'schema_migrations'
+    where database_name = current_database() and relation <> 'schema_migrations'
 )
 select
     relation,
