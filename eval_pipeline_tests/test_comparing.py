@@ -12,7 +12,6 @@ import pytest
 import statsmodels.api as sm
 from scipy.stats import norm, sem
 from statsmodels.stats.contingency_tables import mcnemar
-from statsmodels.stats.multitest import multipletests
 
 from eval_pipeline.records import Run
 from eval_pipeline.warehouse import Warehouse
@@ -31,6 +30,7 @@ from eval_pipeline_tests.boards import (
     verdicts,
 )
 from eval_pipeline_tests.builders import a_benchmark, a_journal, a_question
+from eval_pipeline_tests.references import holm_of_statsmodels
 from eval_pipeline_tests.test_metrics import Row, published, rows
 
 FIRST, SECOND, OTHER = ("demo/judge", "v1"), ("demo/judge", "v2"), ("other/judge", "v1")
@@ -238,7 +238,7 @@ def test_p_values_are_corrected_for_the_pairs_of_their_family(found: list[Row]) 
     # By the first judge 7 models make 21 pairs, 2 hot ones 1, and 2 models have both experiments.
     assert sorted(len(group) for group in families) == [1, 1, 2, 3, 21]
     for group in families:
-        adjusted = multipletests(group["p_value"], method="holm")[1]
+        adjusted = holm_of_statsmodels(group["p_value"])
         assert group["p_adjusted"].to_numpy() == pytest.approx(adjusted)
         assert group["pairs"].unique().tolist() == [len(group)]
     assert (table["significant"] == (table["p_adjusted"] < 0.05)).all()

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.api import OLS
 from statsmodels.stats.contingency_tables import mcnemar as reference_mcnemar
-from statsmodels.stats.multitest import multipletests
 
 from eval_pipeline.stats.intervals import Interval
 from eval_pipeline.stats.pairs import (
@@ -23,6 +22,7 @@ from eval_pipeline.stats.pairs import (
     mcnemar,
     sign_flip,
 )
+from eval_pipeline_tests.references import holm_of_statsmodels
 
 HALVES = [-1.0, -0.5, 0.0, 0.5, 1.0]
 COUNTS = st.lists(st.integers(0, 40), min_size=5, max_size=5).filter(any)
@@ -361,11 +361,10 @@ def test_holm_by_hand() -> None:
     assert holm([]) == []
 
 
-# Few, as statsmodels collects all garbage each time.
-@settings(max_examples=15, deadline=None, database=None)
+@settings(max_examples=100, deadline=None, database=None)
 @given(P_VALUES.filter(bool))
 def test_holm_is_that_of_statsmodels(p_values: list[float]) -> None:
-    assert holm(p_values) == pytest.approx(multipletests(p_values, method="holm")[1])
+    assert holm(p_values) == pytest.approx(holm_of_statsmodels(p_values))
 
 
 @settings(max_examples=100, deadline=None, database=None)
