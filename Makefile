@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 MODULE := eval_pipeline.definitions
+QUIET := --quiet --disable-pip-version-check
 
 .PHONY: setup toolchains packages browser demo dev test validate check bench docs lock clean
 
@@ -15,8 +16,12 @@ $(READY): requirements.lock pyproject.toml Makefile
 	  || { echo "Python 3.11, 3.12 or 3.13 is needed: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) \
 	  || { echo "No virtual environment could be made; on Debian: apt-get install python3-venv"; exit 1; }
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@# First uv, which the lock has too; where it can not reach a package index as pip can, pip.
+	@sed -n '/^uv==/,/[^\\]$$/p' requirements.lock > $(VENV)/uv.lock
+	$(BIN)/python -m pip install $(QUIET) --require-hashes -r $(VENV)/uv.lock
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes --compile-bytecode -r requirements.lock \
+	  || $(BIN)/python -m pip install $(QUIET) --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install $(QUIET) --no-deps --no-build-isolation --editable .
 	@# `dagster asset materialize` looks for its code in DAGSTER_MODULE_NAME, `dagster dev` in
 	@# pyproject.toml, and the latter fails if the former is set: so the command itself sees to it,
 	@# and keeps still about Dagster's plans to rename its commands. Schedules and sensors are found
@@ -81,7 +86,6 @@ docs: $(READY)
 
 # Renews the lock; hashes only, so that it installs from whatever index the machine uses.
 lock: $(READY)
-	$(BIN)/python -m pip install --quiet uv
 	$(BIN)/uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes --no-strip-extras \
 	  --no-emit-index-url --no-header --upgrade --output-file requirements.lock
 

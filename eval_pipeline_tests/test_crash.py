@@ -14,7 +14,7 @@ import duckdb
 import pytest
 
 from eval_pipeline.benchmark import current, load_benchmark
-from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, Journal, Stream
+from eval_pipeline.journal import JUDGED, PREDICTIONS, Journal, Stream
 from eval_pipeline.journal.lines import JSONL
 from eval_pipeline.providers.demo.faults import Faults
 from eval_pipeline.providers.demo.minds import question_hash
@@ -26,6 +26,8 @@ from eval_pipeline_tests.test_pipeline import Graph
 from eval_pipeline_tests.webserver import wait_for
 
 MODEL = "demo/average"
+MOMENTS = 5
+"""How often a run is killed, each time at another moment; `make bench` does it more often."""
 SAMPLE = ROOT / "data" / "sample" / "questions.jsonl"
 
 
@@ -138,16 +140,16 @@ def results_of(journal: Journal) -> list[tuple[object, ...]]:
     )
 
 
-def test_killed_at_ten_moments_nothing_is_lost_and_nothing_known_is_asked_again(
+def test_killed_at_any_moment_nothing_is_lost_and_nothing_known_is_asked_again(
     tmp_path: Path,
 ) -> None:
     sample = load_benchmark(settings_in(tmp_path, suites=[{"name": "sample", "path": SAMPLE}]))
     chance = random.Random(time.time_ns())
-    with DemoGateway(tuple(sample.items.values()), faults=Faults(latency_s=0.03)) as gateway:
+    with DemoGateway(tuple(sample.items.values()), faults=Faults(latency_s=0.1)) as gateway:
         settings = a_project_with(gateway, tmp_path / "killed")
         journal = Journal(settings.journal)
         asked_when_known: dict[str, int] = {}
-        for number in range(10):
+        for number in range(MOMENTS):
             goal = records(journal) + chance.randint(1, 40)
             process = a_child(settings, f"run-{number}")
             while records(journal) < goal and process.poll() is None:
@@ -170,8 +172,9 @@ def test_killed_at_ten_moments_nothing_is_lost_and_nothing_known_is_asked_again(
         }
         assert {item: asked[item] for item in known} == asked_when_known
         assert len({one.run_id for one in journal.read(PREDICTIONS)}) == 1
-        # What was on its way when the process died is all that is paid for twice.
-        assert sum(asked.values()) - len(asked) <= 10 * settings.concurrency.num_workers
+        # What was on its way when the process died, or came in the tenth of a second before, is
+        # all that is paid for twice: no more than two replies of each worker.
+        assert sum(asked.values()) - len(asked) <= MOMENTS * 2 * settings.concurrency.num_workers
         undisturbed = a_project_with(gateway, tmp_path / "undisturbed")
         a_child(undisturbed, "run-0").communicate(timeout=150)
         assert results_of(journal) == results_of(Journal(undisturbed.journal))
@@ -198,19 +201,6 @@ def test_two_processes_on_one_model_never_ask_the_same_twice(tmp_path: Path) -> 
         f"Waiting for the predictions of {MODEL}: process {holder.pid} on " in words
         for holder, words in ((first, said[1]), (second, said[0]))
     )
-
-
-def test_ctrl_c_in_evals_run_says_how_to_go_on(tmp_path: Path) -> None:
-    sample = load_benchmark(settings_in(tmp_path, suites=[{"name": "sample", "path": SAMPLE}]))
-    with DemoGateway(tuple(sample.items.values()), faults=Faults(latency_s=0.2)) as gateway:
-        settings = a_project_with(gateway, tmp_path / "interrupted")
-
-        said = stop_after(20, PREDICTIONS, settings, signal.SIGINT, "evals", "run")
-
-    (run,) = Journal(settings.journal).read(RUNS)
-    advice = f"To go on: evals run --resume {run.run_id[:8]}\n"
-    assert said.endswith(f"Stopped. What was answered is kept. {advice}")
-    assert "Traceback" not in said
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])

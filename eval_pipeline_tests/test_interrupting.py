@@ -165,6 +165,9 @@ def test_an_interruption_finishes_what_is_under_way_and_the_next_run_asks_the_re
 
         assert ended_with == 130, terminal.said
         assert "Traceback" not in terminal.said
+        (run,) = journal.read(RUNS)
+        advice = f"To go on: evals run --resume {run.run_id[:8]}\n"
+        assert terminal.said.endswith(f"Stopped. What was answered is kept. {advice}")
         assert gateway.requests[held] == BEFORE + WORKERS
         landed = list(journal.read(stream))
         assert [one.outcome for one in landed] == ["ok"] * (BEFORE + WORKERS)
