@@ -20,6 +20,7 @@ from bench import (
     sandbox,
     startup,
     statistics,
+    viewing,
 )
 from bench.measuring import BenchError
 from bench.options import Options, working_folder
@@ -37,6 +38,7 @@ SECTIONS: Mapping[str, Callable[[Options], Iterable[Table]]] = {
     "sandbox": sandbox.section,
     "coding": coding.section,
     "commands": commands.section,
+    "viewing": viewing.section,
 }
 
 

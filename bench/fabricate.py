@@ -2,8 +2,8 @@
 
 Run in a project: `python -m bench.fabricate answers MODEL COUNT` fills the model's open run,
 `python -m bench.fabricate judged MODEL…` gives each model a run that is answered and judged.
-Anywhere: `python -m bench.fabricate warehouse FILE MODELS ITEMS SAMPLES` makes a DuckDB file that
-has everything but what is derived.
+Anywhere: `python -m bench.fabricate warehouse FILE MODELS ITEMS SAMPLES [RUNS]` makes a DuckDB file
+that has everything but what is derived.
 """
 
 import sys
@@ -66,14 +66,20 @@ select
     timestamp '2026-01-01' as first_seen_at, first_seen_at as last_seen_at
 from range(1, getvariable('models') + 1) numbers(number);
 
+create temp table repetitions as
+select model, number, md5(concat_ws(' ', model, nullif(number, 0)))::uuid::varchar as run_id
+from model_catalog
+cross join range(getvariable('runs')) numbers(number);
+
 insert into runs by name
 select
-    md5(model)::uuid::varchar as run_id, model, 'default' as experiment,
+    run_id, model, 'default' as experiment,
     'fabricated' as benchmark_version, 'full' as scope,
     getvariable('items') as planned, getvariable('samples') as samples,
     '{}' as plan_filter, '{"temperature": 0.7}' as parameters, true as simulated,
-    timestamp '2026-01-02' + interval (hash(model) % 86400) second as opened_at
-from model_catalog;
+    timestamp '2026-01-02' + interval (hash(model) % 86400) second + interval (number) day
+        as opened_at
+from repetitions;
 
 insert into plans
 select run_id, model, suite, item_id from runs cross join items order by model, item_id;
@@ -81,17 +87,20 @@ select run_id, model, suite, item_id from runs cross join items order by model, 
 create temp view replies as
 select
     run_id, model, suite, item_id, sample, opened_at, prompt_price, completion_price,
-    md5(concat_ws(' ', model, item_id, sample))[:16] as prediction_id,
+    -- Every further run is as if it were of further samples.
+    sample + 100 * number as draw,
+    md5(concat_ws(' ', model, item_id, draw))[:16] as prediction_id,
     share(4 * spread('skill', model, 0) - 1 - 3 * spread('difficulty', 0, item_id)
         + 2 * spread('taste', model, item_id)) as likely,
-    chance('luck', model, item_id, sample) < likely as is_right,
-    chance('fate', model, item_id, sample) < 0.005 as is_refused,
+    chance('luck', model, item_id, draw) < likely as is_right,
+    chance('fate', model, item_id, draw) < 0.005 as is_refused,
     100 + (400 * chance('asked', 0, item_id, 0))::bigint as input_tokens,
-    50 + (3000 * chance('said', model, item_id, sample) ** 3)::bigint as output_tokens,
-    0.3 + chance('wait', model, item_id, sample) as first_token_s,
+    50 + (3000 * chance('said', model, item_id, draw) ** 3)::bigint as output_tokens,
+    0.3 + chance('wait', model, item_id, draw) as first_token_s,
     first_token_s + output_tokens / (40 + 60 * chance('speed', model, '', 0)) as latency_s,
     opened_at + interval (hash(item_id, sample) % 36000) second as finished_at
 from runs
+join repetitions using (run_id, model)
 join model_catalog using (model)
 cross join items
 cross join range(getvariable('samples')) samples(sample);
@@ -164,11 +173,12 @@ def add_judged_run(journal: Journal, benchmark: Benchmark, model: str) -> None:
     journal.write_whole(JUDGED, model, run.run_id, name, records=verdicts)
 
 
-def fill_warehouse(path: Path, *, models: int, items: int, samples: int) -> None:
+def fill_warehouse(path: Path, *, models: int, items: int, samples: int, runs: int = 1) -> None:
     """A new DuckDB file in which every model has answered everything so often, and was judged."""
+    sizes = {"models": models, "items": items, "samples": samples, "runs": runs}
     with building._new_file(path, {}) as connection:
         apply_migrations(connection)
-        for name, size in (("models", models), ("items", items), ("samples", samples)):
+        for name, size in sizes.items():
             connection.execute(f"set variable {name} = {size}")
         connection.execute(_WAREHOUSE)
         connection.execute("checkpoint")
@@ -221,8 +231,8 @@ def _judgement(prediction: Prediction) -> Judgement:
 def _main(what: str, *rest: str) -> None:
     if what == "warehouse":
         path, *sizes = rest
-        models, items, samples = map(int, sizes)
-        fill_warehouse(Path(path), models=models, items=items, samples=samples)
+        models, items, samples, *runs = map(int, sizes)
+        fill_warehouse(Path(path), models=models, items=items, samples=samples, runs=(*runs, 1)[0])
         return
     settings = Settings.from_env()
     journal = Journal(settings.journal)

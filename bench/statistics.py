@@ -31,7 +31,7 @@ GROUPS = {
     "metrics s": ("metrics",),
     "pass@k, bins s": ("pass_at_k", "calibration_bins"),
     "comparisons s": ("comparisons",),
-    "leaderboard s": ("leaderboard_entries",),
+    "leaderboard s": ("leaderboard_entries", "leaderboard_slices"),
     "judges s": ("judge_reliability",),
 }
 COLUMNS = ("judgements", *GROUPS, "in all s", "CPU s", "peak MB", "x row before")

@@ -28,6 +28,8 @@ _SETTINGS = (
 )
 _WRITERS = re.compile("enable_logging|enable_profiling|json_execute_serialized_sql", re.IGNORECASE)
 """Functions that write files although they stand in a SELECT, or hide such a one."""
+_EXTENSION = re.compile(r"try installing and loading the (\w+) extension")
+"""How DuckDB advises what is refused here."""
 _HIDING = re.compile(r"\bquery\b|\bu&", re.IGNORECASE)
 T = TypeVar("T")
 
@@ -154,6 +156,11 @@ def in_words() -> Iterator[None]:
             raise
         raise KeyboardInterrupt from None
     except duckdb.Error as error:
+        if needed := _EXTENSION.search(str(error)):
+            raise QueryError(
+                f"That needs DuckDB's extension {needed[1]}, and extensions are not loaded here: "
+                "of what is not in the tables, only local files can be read."
+            ) from None
         lines = str(error).splitlines()[:MOST_LINES]
         raise QueryError("\n".join(lines)[:MOST_CHARACTERS].rstrip()) from None
 

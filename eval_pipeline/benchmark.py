@@ -64,18 +64,24 @@ def _stage(suite: Suite, settings: Settings, file: BinaryIO) -> SuiteVersion:
 def _version(suites: tuple[SuiteVersion, ...], settings: Settings) -> BenchmarkVersion:
     answer_prompt = Prompts.of(settings, settings.experiments["default"]).hash
     judge_prompt = fingerprint(judge_prompt_of(settings))
-    return BenchmarkVersion(
-        benchmark_version=fingerprint(
-            [suite.model_dump(exclude={"kind"}) for suite in suites],
-            answer_prompt,
-            judge_prompt,
-            PROTOCOL,
-        ),
+    version = BenchmarkVersion(
+        benchmark_version="",
         suites=suites,
         answer_prompt_hash=answer_prompt,
         judge_prompt_hash=judge_prompt,
         protocol=PROTOCOL,
         loaded_at=now(),
+    )
+    return version.model_copy(update={"benchmark_version": version_hash(version)})
+
+
+def version_hash(version: BenchmarkVersion) -> str:
+    """What a version is called: a hash of all that decides what a pass means."""
+    return fingerprint(
+        [suite.model_dump(exclude={"kind"}) for suite in version.suites],
+        version.answer_prompt_hash,
+        version.judge_prompt_hash,
+        version.protocol,
     )
 
 
@@ -88,7 +94,7 @@ def keep(benchmark: Benchmark, journal: Journal) -> None:
             journal.write_whole(ITEMS, suite.suite, suite.suite_version, records=chosen)
     newest = _newest(journal)
     if not newest or newest.benchmark_version != benchmark.version.benchmark_version:
-        _note(benchmark.version, journal)
+        note(benchmark.version, journal)
 
 
 def _is_kept(items: Mapping[ItemKey, Item], suite: SuiteVersion, journal: Journal) -> bool:
@@ -123,7 +129,7 @@ def mint(journal: Journal, settings: Settings, name: str | None = None) -> Bench
     keep(benchmark, journal)
     changes = {"minted_as": name or _next_name(earlier), "loaded_at": now()}
     published = benchmark.version.model_copy(update=changes)
-    _note(published, journal)
+    note(published, journal)
     return published
 
 
@@ -138,7 +144,8 @@ def _next_name(earlier: Sequence[BenchmarkVersion]) -> str:
     return next(name for number in count(1) if (name := f"v{number}") not in taken)
 
 
-def _note(version: BenchmarkVersion, journal: Journal) -> None:
+def note(version: BenchmarkVersion, journal: Journal) -> None:
+    """Journals that the version was loaded, or published, then."""
     stamp = f"{version.loaded_at:%Y%m%dT%H%M%S.%f}-{version.benchmark_version}"
     journal.write_whole(VERSIONS, stamp, records=[version])
 

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -118,7 +119,7 @@ def _fill(path: Path, order: Order, settings: Mapping[str, str]) -> None:
         apply_migrations(connection)
         for stream in order.loads:
             clear(connection, TABLES[stream.name])
-            _load(connection, stream, order.journal.files(stream))
+            load(connection, stream, order.journal.files(stream))
         for name in order.derives:
             derive(connection, name)
         _note(connection, order)
@@ -215,7 +216,7 @@ def _size(order: Order, streams: Sequence[Stream[Any]]) -> int:
 
 def _fill_apart(path: Path, order: Order) -> None:
     """The same in another process: what DuckDB took stays with the process that took it."""
-    absolute = replace(order, journal=Journal(order.journal.root.absolute()))
+    absolute = replace(order, journal=replace(order.journal, root=order.journal.root.absolute()))
     given = TypeAdapter(Order).dump_json(absolute).decode()
     done = run_module(__name__, str(path), given)
     match done.returncode:
@@ -229,12 +230,21 @@ def _fill_apart(path: Path, order: Order) -> None:
             raise WarehouseError(f"The DuckDB file can not be built ({last_words(done)}).")
 
 
-def _load(connection: duckdb.DuckDBPyConnection, stream: Stream[Any], files: list[Path]) -> None:
+def load(
+    connection: duckdb.DuckDBPyConnection,
+    stream: Stream[Any],
+    files: list[Path],
+    *,
+    as_of: datetime | None = None,
+) -> None:
+    """Reads the records in these files; `as_of` a time, what had come by then, to be counted."""
     if not files:
         return
     with _files_there(files):
         longest = max([MEGABYTE, *(longest_line(path) for path in files if path.suffix == JSONL)])
         _show_lines(connection, files, longest)
+        if as_of is not None:
+            run_file(connection, "summaries/lines_as_of", {"as_of": as_of})
         given = {"files": [str(path) for path in files], "longest": longest}
         run_file(connection, f"load/{stream.name}", given)
 

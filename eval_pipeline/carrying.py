@@ -28,7 +28,7 @@ from eval_pipeline.journal import (
     VERSIONS,
     Journal,
 )
-from eval_pipeline.kinds import graded_alike
+from eval_pipeline.kinds import gaps_hash, graded_alike
 from eval_pipeline.records import ItemKey, Judgement, Prediction, Run
 
 log = logging.getLogger(__name__)
@@ -210,9 +210,12 @@ class _Carrying:
                 )
 
     def _diagnoses(self) -> Iterator[Diagnosis]:
-        """Why replies were wrong was paid for too, and is about the same verdicts."""
-        for one in self.journal.read(DIAGNOSES, self.earlier.model, self.earlier.run_id):
-            if one.explanation is not None and self._number(one) is not None:
+        """Why replies were wrong was paid for too; known faults of the item may be others now."""
+        said = self.journal.read(DIAGNOSES, self.earlier.model, self.earlier.run_id)
+        found = [one for one in said if one.explanation and self._number(one) is not None]
+        items = past_items(self.journal, self.run.benchmark_version) if found else {}
+        for one in found:
+            if one.gaps_hash == gaps_hash(items[ItemKey(one.suite, one.item_id)]):
                 yield one.model_copy(
                     update={
                         "run_id": self.run.run_id,

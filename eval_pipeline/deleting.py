@@ -52,6 +52,7 @@ class DoomedRun(NamedTuple):
     opened_at: datetime
     planned: int
     predictions: int
+    answered: int
     judged: int
     rejudged: int
     diagnosed: int
@@ -101,7 +102,7 @@ def _described(run: DoomedRun) -> str:
     ranked = "on the leaderboard" if run.on_leaderboard else "not on the leaderboard"
     return (
         f"{who}, experiment {run.experiment}, opened {run.opened_at:%Y-%m-%d %H:%M} UTC: "
-        f"{run.predictions} of {run.planned} answers, {run.judged} verdicts{again}, "
+        f"{run.answered} of {run.planned} answers, {run.judged} verdicts{again}, "
         f"{run.cost_usd:.4f} USD, {ranked}."
     )
 

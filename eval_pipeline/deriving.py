@@ -16,6 +16,7 @@ DERIVED = (
     "calibration_bins",
     "comparisons",
     "leaderboard_entries",
+    "leaderboard_slices",
     "judge_reliability",
 )
 # Of what changes without the long streams, the derived tables that show it; of the rest, all do.
@@ -72,6 +73,7 @@ _MADE_OF = {
     "calibration_bins": "metrics where with_confidence > 0",
     "comparisons": "metrics where complete",
     "leaderboard_entries": "metrics where complete",
+    "leaderboard_slices": "leaderboard_entries",
     "judge_reliability": "judged",
 }
 

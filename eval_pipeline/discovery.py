@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import NamedTuple
 
@@ -134,7 +134,7 @@ async def refresh(settings: Settings, journal: Journal) -> Refreshed:
     tried = _told_together(tried, seen.selected.models)
     _warn(tried.warnings)
     refreshed = _without_dead(seen, tried)
-    _keep(refreshed, journal)
+    _keep(refreshed, journal, {gateway.name for gateway in settings.gateways})
     for sentence in refreshed.news.sentences():
         log.info(sentence)
     return refreshed
@@ -175,22 +175,30 @@ def _kept_out(models: Sequence[Model], reasons: Mapping[str, str]) -> Iterator[s
         yield f"Gateway '{gateway}': {who} kept out ({told}): {why.rstrip('.')}."
 
 
-def _keep(refreshed: Refreshed, journal: Journal) -> None:
+def _keep(refreshed: Refreshed, journal: Journal, gateways: Collection[str]) -> None:
+    moment = now()
+    records = [*_seen(refreshed, moment), *_gone(refreshed, gateways, moment)]
+    journal.write_whole(SIGHTINGS, f"{moment:%Y%m%dT%H%M%S.%f}", records=records)
+
+
+def _seen(refreshed: Refreshed, moment: datetime) -> Iterator[Sighting]:
     chosen = {model.id for model in refreshed.selected.models}
-    kept_out, moment = refreshed.tried.kept_out, now()
-    journal.write_whole(
-        SIGHTINGS,
-        f"{moment:%Y%m%dT%H%M%S.%f}",
-        records=[
-            Sighting(
-                model=model,
-                selected=model.id in chosen,
-                kept_out=kept_out.get(model.id),
-                seen_at=moment,
-            )
-            for model in refreshed.catalog.models
-        ],
-    )
+    for model in refreshed.catalog.models:
+        yield Sighting(
+            model=model,
+            selected=model.id in chosen,
+            kept_out=refreshed.tried.kept_out.get(model.id),
+            seen_at=moment,
+        )
+
+
+def _gone(refreshed: Refreshed, gateways: Collection[str], moment: datetime) -> Iterator[Sighting]:
+    """What went with its gateway: nobody asks that again, and so it would stay listed for ever."""
+    there = {model.id for model in refreshed.catalog.models}
+    for name, one in refreshed.past.listed.items():
+        if name not in there and one.model.gateway not in gateways:
+            changes = {"listed": False, "selected": False, "seen_at": moment}
+            yield one.model_copy(update=changes)
 
 
 def pick(models: Sequence[Model], chosen: Selection, selection: Selection) -> list[Model]:

@@ -212,7 +212,10 @@ def _narrowed(db: duckdb.DuckDBPyConnection, runs: Sequence[FoundRun]) -> Iterab
 @contextmanager
 def _put_in(folder: Path, names: Sequence[str], *, force: bool) -> Iterator[Path]:
     """A folder to write to, whose files move into the wanted one when all of them are whole."""
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise ExportError(f"{folder} is no folder: name one that is, or a new one.") from None
     _remove_leftovers(folder)
     if not force and any(not is_unfinished(path) for path in folder.iterdir()):
         raise ExportError(

@@ -127,6 +127,14 @@ class Pending:
         sample, place = divmod(number, len(self.plan))
         return ReplyKey(self.plan[place], sample)
 
+    def by_suite(self) -> dict[str, Self]:
+        """The same, apart for each suite that has any of it."""
+        numbers: dict[str, array[int]] = {}
+        for number in self.numbers:
+            suite = self.plan[number % len(self.plan)].suite
+            numbers.setdefault(suite, array("q")).append(number)
+        return {suite: type(self)(self.plan, some) for suite, some in numbers.items()}
+
     def without(self, done: Sequence[int]) -> Self:
         """The rest after those are done whose number has anything but 0."""
         return type(self)(self.plan, array("q", (one for one in self.numbers if not done[one])))

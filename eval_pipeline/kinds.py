@@ -62,6 +62,11 @@ def graded_alike(one: Item, other: Item) -> bool:
     return False
 
 
+def gaps_hash(item: Item) -> str | None:
+    """Of the known faults of a task, which are no part of what a pass means; None without any."""
+    return fingerprint(item.gaps) if isinstance(item, CodingTask) and item.gaps else None
+
+
 def read_prompt(settings: Settings, path: Path) -> str:
     """A prompt file's text; paths are relative to the settings file."""
     try:

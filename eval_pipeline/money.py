@@ -5,9 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import islice
-from statistics import fmean
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pydantic import AwareDatetime, ConfigDict
 
@@ -22,7 +20,6 @@ CHARACTERS_PER_TOKEN = 4
 TOKENS_PER_IMAGE = 1000
 TOKENS_PER_REPLY = 1000
 """What a reply is taken to need until there is one to go by."""
-ENOUGH_COSTS = 200
 FAILURES_TO_GO_ON_AFTER = 5
 
 
@@ -251,13 +248,6 @@ class Ledger:
         if budget.usd_per_model is not None:
             purses.append(self._purse("model", budget.usd_per_model, run_id, model))
         return Account(purses, self._waiting)
-
-    def usual_usd(self, stream: Stream[Any], model: str) -> float | None:
-        """What an answer of the model (or a verdict on one) has cost lately; None if unknown."""
-        newest_first = self._journal.read_newest(Stream(stream.name, _Cost), model)
-        told = (one.usage.cost_usd for one in newest_first if one.usage.cost_usd is not None)
-        costs = list(islice(told, ENOUGH_COSTS))
-        return fmean(costs) if costs else None
 
     def _purse(self, purpose: str, limit_usd: float, *of: str) -> Purse:
         if (purpose, *of) not in self._purses:

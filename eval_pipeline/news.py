@@ -38,7 +38,9 @@ class Past:
                 latest[model.id] = one
             answered[model.gateway] = max(seen_at, answered.get(model.gateway, seen_at))
         listed = {
-            name: one for name, one in latest.items() if one.seen_at == answered[one.model.gateway]
+            name: one
+            for name, one in latest.items()
+            if one.listed and one.seen_at == answered[one.model.gateway]
         }
         return cls(latest, listed, max(answered.values(), default=None))
 

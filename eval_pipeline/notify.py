@@ -8,14 +8,12 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import datetime
-from pathlib import Path
 from typing import NamedTuple
 
-import duckdb
 import httpx
 from pydantic import SecretStr
 
-from eval_pipeline.queries import query
+from eval_pipeline.ended import Ended
 from eval_pipeline.record import Record
 from eval_pipeline.running import run_async
 
@@ -35,70 +33,47 @@ REASONS = (
 )
 """Not in the words of the errors, which may name the address. The first that fits."""
 
-log = logging.getLogger(__name__)
+BAD_MESSAGE = (400, 413, 422)
+"""How a webhook says that there is something wrong with the message, and not with itself."""
 
 
 class NotifyError(Exception):
     """The message was not delivered; the sentence does not name the address."""
 
-
-class Asked(Record):
-    """What a Dagster run had to do with: its own id and its parts', and whom it asked when."""
-
-    run_ids: tuple[str, ...]
-    models: tuple[str, ...] | None
-    since: datetime | None
-    until: datetime | None
-
-
-class Ended(Record):
-    """What the evaluation of a model has come to, in counts by outcome."""
-
-    model: str
-    planned: int
-    predicted: str
-    judged: str
-    cost_usd: float
-    costs_unknown: int
+    def __init__(self, trouble: "Trouble") -> None:
+        super().__init__(f"The webhook did not take the message: {trouble.words}.")
+        self.never = trouble.never
 
 
 class Failed(Record):
-    """A run that failed: what it was to do, for which models, and why it did not."""
+    """A run that failed: what it was to do, for which models, and why it did not.
+
+    When that was (UTC) is told if it is a while ago.
+    """
 
     what: str
     models: str | None
+    at: datetime | None = None
     reason: str
     ended: tuple[Ended, ...]
     link: str
 
 
 class Trouble(NamedTuple):
-    """Why the webhook did not take the message, and whether it may the next time."""
+    """Why the webhook did not take the message, and whether it may the next time, or never will."""
 
     words: str
     transient: bool
-
-
-def read_ended(database: Path, asked: Asked) -> tuple[Ended, ...]:
-    """What the published file says; nothing is published, and what can not be read is left out."""
-    if not database.exists():
-        return ()
-    try:
-        with duckdb.connect(str(database), read_only=True) as db:
-            found = query(db, "summaries/run_outcomes", asked.model_dump())
-            rows = [dict(zip(found.columns, row, strict=True)) for row in found.fetchall()]
-    except duckdb.Error as error:
-        log.warning("The counts can not be read now: %s", error)
-        return ()
-    return tuple(Ended.model_validate(row) for row in rows)
+    never: bool = False
 
 
 def message(failed: Failed, redact: Callable[[str], str]) -> dict[str, str]:
     """The failure as Slack and those who speak its language take it."""
     about = f" for {failed.models}" if failed.models else ""
+    when = f" at {failed.at:%Y-%m-%d %H:%M} UTC" if failed.at else ""
     shown, more = failed.ended[:MOST_MODELS], len(failed.ended) - MOST_MODELS
     lines = [
-        f":x: *{failed.what} failed*{about}",
+        f":x: *{failed.what} failed*{about}{when}",
         f"Why: {quoted(redact(failed.reason))}",
         *(_counts(one) for one in shown),
         *([f"… and {more} more models"] if more > 0 else []),
@@ -135,7 +110,7 @@ def post(webhook: SecretStr, body: dict[str, str]) -> None:
     """Posts it, a second time if the first may have failed by chance."""
     trouble = run_async(_deliver(webhook.get_secret_value(), body))
     if trouble is not None:
-        raise NotifyError(f"The webhook did not take the message: {trouble.words}.")
+        raise NotifyError(trouble)
 
 
 async def _deliver(address: str, body: dict[str, str]) -> Trouble | None:
@@ -167,7 +142,7 @@ async def _attempt(client: httpx.AsyncClient, address: str, body: dict[str, str]
     if httpx.codes.is_success(status):
         return None
     again = status == httpx.codes.TOO_MANY_REQUESTS or httpx.codes.is_server_error(status)
-    return Trouble(f"status {status}", transient=again)
+    return Trouble(f"status {status}", transient=again, never=status in BAD_MESSAGE)
 
 
 def _why(error: httpx.RequestError) -> str:

@@ -166,6 +166,23 @@ class Automation(Record):
     ui_url: Address = "http://127.0.0.1:3000"
 
 
+class Web(Record):
+    """The pages and the API (`evals view`): who may read them, and by which names."""
+
+    # Whether reading needs no token; writing always needs one.
+    public: bool = True
+    # Names that browsers reach it by, besides this machine's own.
+    hosts: tuple[Annotated[str, Field(pattern=r"^[A-Za-z0-9.*-]+$")], ...] = ()
+    # A score over fewer items than this is called preliminary.
+    preliminary_below: int = Field(default=100, ge=0)
+
+
+class Deployment(Record):
+    """Where results are: production is written to by token only, over the API."""
+
+    production: bool = False
+
+
 class Coding(Record):
     """How code is graded: how much of it at once, how far apart, and who reviews it besides."""
 

@@ -12,6 +12,8 @@ PACKAGE = Path(__file__).parent
 SQL = PACKAGE / "sql"
 FORMULAS = ("comparing.py", "deriving.py", "measuring.py", "reliability/measuring.py", "stats/*.py")
 """What derived tables are computed with besides SQL."""
+MAKING = ("migrations", "load", "derive")
+"""The folders of queries that make the tables; the others only ask them."""
 
 
 def query(
@@ -75,4 +77,5 @@ def migration_texts() -> list[str]:
 def recipe() -> list[str]:
     """All that the numbers are made with: if it changes, the file is to be built anew."""
     formulas = [path for pattern in FORMULAS for path in PACKAGE.glob(pattern)]
-    return [path.read_text("utf-8") for path in sorted([*SQL.rglob("*.sql"), *formulas])]
+    queries = [path for folder in MAKING for path in (SQL / folder).glob("*.sql")]
+    return [path.read_text("utf-8") for path in sorted([*queries, *formulas])]

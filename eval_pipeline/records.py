@@ -161,12 +161,14 @@ class Model(Record):
 class Sighting(Record):
     """A model as its gateway listed it at one moment; `selected` says whether it was to be run.
 
-    `kept_out` says why not, though the settings select it: nobody answered for it.
+    `kept_out` says why not, though the settings select it: nobody answered for it. One that is not
+    `listed` is as it was before: then the settings no longer had its gateway.
     """
 
     model: Model
     selected: bool
     kept_out: str | None = None
+    listed: bool = True
     seen_at: AwareDatetime
 
 

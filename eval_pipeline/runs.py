@@ -1,7 +1,7 @@
 """Runs: which items a run covers, which run is continued, what is left to ask in it."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import zip_longest
@@ -77,7 +77,7 @@ def choose(
         if (model.sees_images or not brief.has_image)
         and (failed is None or brief.key in failed.items)
     )
-    return plan, _scope(plan, items)
+    return plan, scope_of(plan, items)
 
 
 def planned(items: Mapping[ItemKey, Item], chosen: PlanFilter) -> Iterator[Brief]:
@@ -104,7 +104,8 @@ def _known(noun: str, named: Iterable[str], known: Collection[str]) -> None:
             raise RunError(unknown(noun, name, sorted(known)))
 
 
-def _scope(plan: tuple[ItemKey, ...], items: Mapping[ItemKey, Item]) -> Scope:
+def scope_of(plan: Sequence[ItemKey], items: Mapping[ItemKey, Item]) -> Scope:
+    """How much of these items a plan covers."""
     if len(plan) == len(items):
         return Scope.FULL
     without_image = (brief.key for brief in briefs(items) if not brief.has_image)

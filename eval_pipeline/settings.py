@@ -25,6 +25,7 @@ from eval_pipeline.options import (
     Budget,
     Coding,
     Concurrency,
+    Deployment,
     Experiment,
     Judge,
     Plan,
@@ -32,6 +33,7 @@ from eval_pipeline.options import (
     Requests,
     Selection,
     Suite,
+    Web,
 )
 from eval_pipeline.record import Record
 from eval_pipeline.records import Model, ModelId
@@ -40,6 +42,8 @@ SETTINGS_FILE = "eval_pipeline.toml"
 SHORTEST_SECRET = 6
 WEBHOOK = "EVALS_WEBHOOK_URL"
 """Who knows this address can post there, so it is kept like a key."""
+TOKEN = "EVALS_TOKEN"  # noqa: S105  (the name of a variable)
+"""What `evals push` shows the server that it sends runs to."""
 R = TypeVar("R", bound=Record)
 
 
@@ -63,6 +67,8 @@ class Settings(Record):
     budget: Budget = Budget()
     requests: Requests = Requests()
     automation: Automation = Automation()
+    web: Web = Web()
+    deployment: Deployment = Deployment()
     experiment: Name = "default"
     experiments: dict[Name, Experiment] = Field(default={}, validate_default=True)
     keys: dict[str, SecretStr] = {}
@@ -104,6 +110,10 @@ class Settings(Record):
     @property
     def database(self) -> Path:
         return self.data / "evals.duckdb"
+
+    @property
+    def tokens(self) -> Path:
+        return self.data / "tokens.json"
 
     @property
     def reports(self) -> Path:
@@ -214,7 +224,7 @@ def _refuse_no_address(webhook: str | None) -> None:
 
 def _key_variables(values: Mapping[str, Any]) -> list[str]:
     """Which variables hold keys: those of the gateways' kinds, and those that gateways name."""
-    named = {"HF_TOKEN", WEBHOOK, *filter(None, KEY_VARIABLES.values())}
+    named = {"HF_TOKEN", WEBHOOK, TOKEN, *filter(None, KEY_VARIABLES.values())}
     gateways = values.get("gateways")
     for gateway in gateways if isinstance(gateways, list) else ():
         if isinstance(gateway, dict) and isinstance(gateway.get("api_key_variable"), str):

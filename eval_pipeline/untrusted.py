@@ -9,6 +9,8 @@ _SHORTEST_FENCE = 3
 
 def printable(text: str) -> str:
     """Without what a terminal would obey: models and servers have a hand in many texts."""
+    if text.isprintable():
+        return text
     return "".join(one if one in "\n\t" or one.isprintable() else "\ufffd" for one in text)
 
 

@@ -17,6 +17,7 @@ from eval_pipeline.providers.limits import RetryPolicy
 from eval_pipeline.providers.pace import Pace
 from eval_pipeline.records import (
     PROTOCOL,
+    Attempt,
     BenchmarkVersion,
     ExamQuestion,
     Item,
@@ -94,6 +95,12 @@ def a_run(
             **changes,
         }
     )
+
+
+def an_attempt(run_id: str = "run-1", model: str = "demo/strong") -> Attempt:
+    """A launch that set out to evaluate the model."""
+    about = {"run_id": run_id, "model": model, "experiment": "default", "began_at": NOON}
+    return Attempt.model_validate({**about, "filtered": False, "repair": False})
 
 
 def a_prediction(item_id: str = "q1", **changes: object) -> Prediction:

@@ -17,11 +17,11 @@ from eval_pipeline.environment import VARIABLES
 from eval_pipeline.gateway import KEY_VARIABLES
 from eval_pipeline.journal import Journal
 from eval_pipeline.providers.demo.server import DemoGateway
-from eval_pipeline.settings import WEBHOOK
+from eval_pipeline.settings import TOKEN, WEBHOOK
 from eval_pipeline_tests.builders import settings_in
 from eval_pipeline_tests.stand import Stand
 
-UNWANTED = {*VARIABLES, *filter(None, KEY_VARIABLES.values()), "HF_TOKEN", WEBHOOK}
+UNWANTED = {*VARIABLES, *filter(None, KEY_VARIABLES.values()), "HF_TOKEN", WEBHOOK, TOKEN}
 
 
 LONG = [
@@ -29,6 +29,7 @@ LONG = [
     "backfills",
     "crash",
     "webserver",
+    "viewer_browser",
     "commands",
     "storm",
     "pipeline",
@@ -41,10 +42,14 @@ LONG = [
     "versions",
     "toolchain_python",
     "data_commands",
+    "site",
+    "push",
     "toolchain_convex",
     "progress_terminal",
     "menu",
     "deleting",
+    "viewer",
+    "receiving",
     "analyze_command",
     "pools",
     "rejudge",

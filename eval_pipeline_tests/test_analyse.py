@@ -11,13 +11,14 @@ import pytest
 
 from eval_pipeline.analysis.failures import Failure, to_analyse
 from eval_pipeline.analysis.records import Diagnosis
+from eval_pipeline.benchmark import Benchmark, keep
 from eval_pipeline.coding.reply import as_reply
 from eval_pipeline.finding import find_runs
 from eval_pipeline.journal import DIAGNOSES
 from eval_pipeline.outcomes import Outcome
 from eval_pipeline.providers.demo.faults import Faults
 from eval_pipeline.providers.demo.server import DemoGateway
-from eval_pipeline.records import Item, Model, Prices
+from eval_pipeline.records import Item, ItemKey, Model, Prices
 from eval_pipeline.running import run_async
 from eval_pipeline.stages.analyse import analyse
 from eval_pipeline.stages.workers import Tally
@@ -170,6 +171,23 @@ def test_a_second_time_nobody_is_asked_unless_it_is_to_be_done_anew(bench: Bench
     ]
     assert bench.gateway.requests["demo/judge"] == 6 * WRONG
     assert bench.rows("select count(*) from diagnoses") == [(2 * WRONG,)]
+
+
+def test_where_known_faults_of_a_task_have_changed_only_that_task_is_looked_into_again(
+    bench: Bench,
+) -> None:
+    bench.analyse()
+    other = TASK.model_copy(update={"gaps": f"- Nobody says what a word is.\n- {TASK.gaps}"})
+
+    keep(Benchmark(EXAM.version, {**EXAM.items, ItemKey("coding", TASK.id): other}), bench.journal)
+    more = bench.analyse(launch="more")
+    same = bench.analyse(launch="same")
+    keep(EXAM, bench.journal)
+    fewer = bench.analyse(launch="fewer")
+
+    assert [asked(one) for one in (more, same, fewer)] == [[2, 2], [0, 0], [2, 2]]
+    again = [one for one in bench.diagnoses() if one.launch != "analysis"]
+    assert {one.item_id for one in again} == {TASK.id}
 
 
 def test_what_the_analyst_could_not_be_asked_is_never_classified_and_asked_again(

@@ -316,7 +316,7 @@ def test_the_statistics_table_says_how_time_grows() -> None:
 
     table = table_of([(Size(250), small), (Size(2_500), large)])
 
-    assert table.column("in all s") == {"30,000": 3.0, "300,000": 12.0}
+    assert table.column("in all s") == {"30,000": 3.5, "300,000": 14.0}
     assert table.column("pass@k, bins s") == {"30,000": 1.0, "300,000": 4.0}
     assert table.column("x row before") == {"30,000": None, "300,000": 4.0}
     assert "simulated" in table.note

@@ -705,11 +705,15 @@ def test_a_reply_with_another_seed_is_another_request(stand: Stand) -> None:
     assert len(hashes) == 9
 
 
-def test_why_a_reply_was_wrong_is_taken_over_with_it(stand: Stand) -> None:
+def test_why_a_reply_was_wrong_is_taken_over_unless_other_faults_are_known_now(
+    stand: Stand,
+) -> None:
     evaluate(stand, "old")
-    verdict = next(iter(stand.journal.read(JUDGED, "demo/strong", "old")))
+    verdict, other, *_ = stand.journal.read(JUDGED, "demo/strong", "old")
     about = ("demo/strong", "old", "by-hand")
-    stand.journal.write_whole(DIAGNOSES, *about, records=[a_diagnosis(verdict)])
+    # Of faults that are no longer on record.
+    outdated = a_diagnosis(other).model_copy(update={"gaps_hash": "0123"})
+    stand.journal.write_whole(DIAGNOSES, *about, records=[a_diagnosis(verdict), outdated])
     stand.journal.write_whole(RECLASSIFIED, *about, records=[a_reclassification(verdict)])
     change_questions(stand, lambda rows: rows.append({**rows[0], "id": "q4", "question": "6 + 7?"}))
 

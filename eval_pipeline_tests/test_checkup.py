@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Barrier, BrokenBarrierError, Thread
@@ -17,9 +18,10 @@ from packaging.requirements import Requirement
 
 from eval_pipeline.alive import alive
 from eval_pipeline.checkup import gateways, installation, locks, storage, suites
-from eval_pipeline.checkup.findings import Check, Finding, State, look_at, ok
+from eval_pipeline.checkup.findings import AGAIN, Check, Finding, State, look_at, ok
 from eval_pipeline.checkup.offers import Offers
 from eval_pipeline.defs import checkup as of_dagster
+from eval_pipeline.defs.instance import HistoryError, dagster_instance
 from eval_pipeline.errors import MendableError
 from eval_pipeline.journal import Journal
 from eval_pipeline.settings import Settings
@@ -362,10 +364,11 @@ def test_without_code_nobody_looks_for_a_sandbox(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_can_not_be_written_is_wrong(tmp_path: Path) -> None:
-    here, there = list(storage.writing(tmp_path / "new")), list(storage.writing(Path("/proc/new")))
+    here, there = tmp_path / "new", Path("/proc/new")
 
-    assert states(here) == [OK]
-    assert states(there) == [WRONG]
+    assert states(storage.writing(here)) == [OK]
+    assert states(storage.writing(there)) == [WRONG]
+    assert states(storage.writing(here, there)) == [WRONG]
     assert list(tmp_path.iterdir()) == []
 
 
@@ -485,6 +488,42 @@ def test_a_journal_of_a_later_version_is_wrong(with_results: Settings) -> None:
 
     assert states(found) == [WRONG, WRONG]
     assert "update eval_pipeline" in found[0].found
+
+
+def test_a_lock_that_can_not_be_taken_is_no_fault_of_ours(tmp_path: Path) -> None:
+    database = tmp_path / "evals.duckdb"
+    database.with_suffix(".lock").mkdir()
+
+    (found,) = look_at("locks", [Check("lock", partial(locks.publishing, database))]).findings
+
+    assert (found.state, found.advice) == (WRONG, AGAIN)
+    assert found.found == f"{tmp_path}/evals.lock can not be written: Is a directory."
+
+
+@pytest.mark.parametrize(
+    ("in_the_way", "reason"),
+    [
+        (lambda data: (data / "dagster").touch(), "File exists"),
+        (
+            lambda data: (data / "dagster" / "history" / "runs.db").mkdir(parents=True),
+            "unable to open database file",
+        ),
+    ],
+)
+def test_a_history_that_can_not_be_written_is_told_in_a_sentence(
+    tmp_path: Path, in_the_way: Callable[[Path], None], reason: str
+) -> None:
+    settings = settings_in(tmp_path)
+    (tmp_path / "dagster.yaml").write_text((ROOT / "dagster.yaml").read_text())
+    settings.data.mkdir(exist_ok=True)
+    in_the_way(settings.data)
+
+    *_, found = look_at("Dagster", of_dagster.dagster_checks(settings)[:1]).findings
+
+    assert (found.state, found.advice) == (WRONG, AGAIN)
+    assert found.found == f"{settings.data}/dagster can not be written: {reason}."
+    with pytest.raises(HistoryError, match=reason), dagster_instance(settings):
+        pass
 
 
 def test_who_is_at_work_is_told(tmp_path: Path, held: Callable[[str, Path], int]) -> None:

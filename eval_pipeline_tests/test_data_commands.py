@@ -217,7 +217,10 @@ def test_a_query_loads_no_code_and_reads_files_of_the_machine(
     files = f"from '{tmp_path}/mine.json' union all from '{tmp_path}/mine.parquet' order by a"
 
     assert refused.returncode == 2
-    assert "requires the extension httpfs" in refused.stderr
+    assert refused.stderr == (
+        "That needs DuckDB's extension httpfs, and extensions are not loaded here: of what is not "
+        "in the tables, only local files can be read.\n"
+    )
     assert ask(project, files).stdout.split() == ["a", "1", "2"]
 
 
@@ -525,6 +528,15 @@ def test_an_export_replaces_files_only_if_told_to(project: Path, tmp_path: Path)
     assert forced.returncode == 0, forced.stderr
     assert older.read_text().startswith("run_id,")
     assert other.read_text() == "mine"
+
+
+def test_an_export_into_a_file_is_wrong_use(project: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("notes")
+
+    refused = [call(project, f"evals export {tmp_path / name}") for name in ("mine", "mine/new")]
+
+    assert [one.returncode for one in refused] == [2, 2]
+    assert refused[0].stderr == (f"{tmp_path}/mine is no folder: name one that is, or a new one.\n")
 
 
 def test_an_export_that_finds_a_folder_in_its_way_replaces_nothing(

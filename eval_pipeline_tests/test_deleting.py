@@ -39,6 +39,7 @@ from eval_pipeline.journal import (
 )
 from eval_pipeline.money import Ledger
 from eval_pipeline.options import Budget
+from eval_pipeline.outcomes import Outcome
 from eval_pipeline.records import Attempt, Repeat
 from eval_pipeline.runs import Mode, RunError
 from eval_pipeline.settings import Settings
@@ -377,6 +378,18 @@ def test_what_it_cost_counts_in_no_budget_any_more(tmp_path: Path) -> None:
     told = "\n".join(in_words([doomed]))
     assert "The 20.0000 USD that it cost will no longer count in any budget." in told
     assert "40 of 40 answers, 40 verdicts, 20.0000 USD, on the leaderboard." in told
+
+
+def test_requests_that_failed_are_no_answers(tmp_path: Path) -> None:
+    run = taken("demo/strong", DOOMED)
+    lost, *rest = answers(run)
+    records: Records = [run, lost.model_copy(update={"outcome": Outcome.TIMEOUT}), *rest]
+    journal = a_journal(tmp_path, *records, benchmark=EXAM)
+
+    (doomed,) = delete(Warehouse(tmp_path / "evals.duckdb", journal), "aaaa")
+
+    assert (doomed.predictions, doomed.answered) == (40, 39)
+    assert "39 of 40 answers" in "\n".join(in_words([doomed]))
 
 
 @pytest.fixture(scope="module")

@@ -9,13 +9,14 @@ import dagster as dg
 import pytest
 
 from eval_pipeline.catalog import Catalog
-from eval_pipeline.discovery import Refreshed, look, refresh
+from eval_pipeline.discovery import Refreshed, known_models, listed_models, look, refresh
 from eval_pipeline.journal import SIGHTINGS, Journal
 from eval_pipeline.news import MOST_TOLD, News, Past, compare
 from eval_pipeline.records import Model, Prices, Sighting
 from eval_pipeline.running import run_async
 from eval_pipeline.runs import RunError
 from eval_pipeline.settings import Settings
+from eval_pipeline.warehouse import Warehouse
 from eval_pipeline_tests.builders import NOON, a_model, settings_in
 from eval_pipeline_tests.test_pipeline import Graph
 from eval_pipeline_tests.test_preflight import Shop
@@ -45,6 +46,18 @@ def refreshed(settings: Settings) -> Refreshed:
 
 def sightings(settings: Settings) -> list[Sighting]:
     return list(Journal(settings.journal).read(SIGHTINGS))
+
+
+def offered(settings: Settings) -> dict[str, bool]:
+    """Whether each known model is listed: by the journal, and by the table."""
+    journal = Journal(settings.journal)
+    listed = {model.id for model in listed_models(journal)}
+    warehouse = Warehouse(settings.database, journal)
+    warehouse.publish()
+    with warehouse.reading() as db:
+        table = db.sql("select model, listed and selected from model_catalog").fetchall()
+    assert {model for model, is_listed in table if is_listed} == listed
+    return {model: model in listed for model in known_models(journal)}
 
 
 def seen(*models: Model, hours: int = 0) -> list[Sighting]:
@@ -93,6 +106,26 @@ def test_a_gateway_that_does_not_answer_has_lost_nothing(tmp_path: Path, shop: S
 
     assert not any(meanwhile.news)
     assert again.news == News(vanished=("x/a",))
+
+
+def test_models_of_a_gateway_that_is_no_longer_in_the_settings_are_not_listed_until_it_is_back(
+    tmp_path: Path, shop: Shop
+) -> None:
+    with Shop() as other:
+        other.prices = {"y/a": (0, 0)}
+        both = settings_at(tmp_path, shop.gateway(), other.gateway("other"))
+        without = both.overridden({"gateways": [shop.gateway()]})
+        refreshed(both)
+        before = offered(both)
+
+        told = [refreshed(without).news.vanished for _ in range(2)]
+        meanwhile = offered(both)
+        refreshed(both)
+
+    assert told == [("y/a",), ()]
+    assert before == {"x/a": True, "x/b": True, "y/a": True}
+    assert meanwhile == {**before, "y/a": False}
+    assert offered(both) == before
 
 
 def test_a_model_that_comes_back_has_appeared() -> None:

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,18 +12,22 @@ from dagster._core.definitions.sensor_definition import SensorExecutionData
 
 from eval_pipeline import notify
 from eval_pipeline.definitions import build_definitions
+from eval_pipeline.defs import telling
 from eval_pipeline.defs.jobs import PART_OF
 from eval_pipeline.defs.launch import words_of
-from eval_pipeline.defs.partitions import RANGE_END, RANGE_START
-from eval_pipeline.defs.sensors.failures import build_notifications
+from eval_pipeline.defs.partitions import ONE, RANGE_END, RANGE_START
+from eval_pipeline.defs.sensors import failures
+from eval_pipeline.defs.sensors.failures import Progress, build_notifications
 from eval_pipeline.providers.demo.faults import Faults
 from eval_pipeline.providers.demo.server import DemoGateway
+from eval_pipeline.records import now
 from eval_pipeline.settings import Settings
-from eval_pipeline_tests.builders import settings_in
+from eval_pipeline_tests.builders import a_journal, a_prediction, a_run, settings_in
 from eval_pipeline_tests.project import undrawn
 from eval_pipeline_tests.test_notify import SECRET, Webhook, a_webhook
 
 STAGES = ("predictions", "judged")
+FROM_THE_BEGINNING = Progress(seen=-1).model_dump_json()
 
 
 @pytest.fixture
@@ -81,18 +86,12 @@ def sensor_of(settings: Settings) -> dg.SensorDefinition:
     return sensor
 
 
-def told(
-    settings: Settings, instance: dg.DagsterInstance, failed: dg.ExecuteInProcessResult
-) -> object:
-    """What the sensor says to this failure."""
-    assert not failed.success
-    context = dg.build_run_status_sensor_context(
-        sensor_name="failed_runs",
-        dagster_event=failed.get_run_failure_event(),
-        dagster_instance=instance,
-        dagster_run=failed.dagster_run,
-    )
-    return sensor_of(settings)(context.for_run_failure())
+def tick(
+    settings: Settings, instance: dg.DagsterInstance, cursor: str | None = FROM_THE_BEGINNING
+) -> SensorExecutionData:
+    """What Dagster makes of the failures since the tick before."""
+    with dg.build_sensor_context(instance, cursor=cursor) as context:
+        return sensor_of(settings).evaluate_tick(context)
 
 
 def test_a_failed_run_is_told_with_model_reason_counts_cost_and_link(
@@ -103,7 +102,7 @@ def test_a_failed_run_is_told_with_model_reason_counts_cost_and_link(
     gateway.misbehave(Faults(status={"demo/strong": 401}))
     failed = run(settings, instance, *STAGES, partition="demo/strong")
 
-    assert told(settings, instance, failed) is None
+    tick(settings, instance)
 
     (post,) = webhook.posts
     what, why, counts, cost, link = post["text"].splitlines()
@@ -123,9 +122,9 @@ def test_a_run_that_went_on_with_an_earlier_one_tells_how_that_stands(
     run(settings, instance, "predictions", partition="demo/weak")
     run(settings, instance, "predictions", partition="demo/strong")
     gateway.misbehave(Faults(status={"demo/strong": 401}))
-    failed = run(settings, instance, "predictions", partition="demo/strong")
+    run(settings, instance, "predictions", partition="demo/strong")
 
-    told(settings, instance, failed)
+    tick(settings, instance)
 
     _, _, counts, *rest = webhook.posts[0]["text"].splitlines()
     assert counts.startswith("`demo/strong`: ") and "auth" in counts
@@ -140,9 +139,9 @@ def test_all_models_that_failed_in_the_parts_of_a_run_are_told_once(
     run(settings, instance, "dataset", "model_catalog")
     gateway.misbehave(Faults(status=dict.fromkeys(models, 401)))
     job = build_definitions(settings).resolve_job_def("evaluate_all")
-    failed = job.execute_in_process(instance=instance, raise_on_error=False)
+    job.execute_in_process(instance=instance, raise_on_error=False)
 
-    told(settings, instance, failed)
+    tick(settings, instance)
 
     what, why, *counts, _, _ = webhook.posts[0]["text"].splitlines()
     assert what == ":x: *evaluate_all failed* for all models"
@@ -158,9 +157,9 @@ def test_a_range_of_models_is_told_by_its_ends(
     first, *_, last = instance.get_dynamic_partitions("models")
     gateway.misbehave(Faults(status=dict.fromkeys(instance.get_dynamic_partitions("models"), 401)))
     ends = {RANGE_START: first, RANGE_END: last}
-    failed = run(settings, instance, "predictions", tags=ends)
+    run(settings, instance, "predictions", tags=ends)
 
-    told(settings, instance, failed)
+    tick(settings, instance)
 
     what, _, *counts, _, _ = webhook.posts[0]["text"].splitlines()
     assert what == f":x: *predictions failed* for `{first}` to `{last}`"
@@ -172,9 +171,9 @@ def test_a_failure_that_asked_nobody_is_told_without_models_and_counts(
 ) -> None:
     settings = settings_with(tmp_path, gateway, webhook)
     (tmp_path / "questions.jsonl").write_text("<!here> `no` JSON\n")
-    failed = run(settings, instance, "dataset")
+    run(settings, instance, "dataset")
 
-    told(settings, instance, failed)
+    tick(settings, instance)
 
     what, why, _ = webhook.posts[0]["text"].splitlines()
     assert what == ":x: *dataset failed*"
@@ -203,9 +202,9 @@ def test_hostile_words_of_a_gateway_and_the_address_itself_do_no_harm(
     def hostile() -> None:
         asks()
 
-    failed = hostile.execute_in_process(instance=instance, raise_on_error=False)
+    hostile.execute_in_process(instance=instance, raise_on_error=False)
 
-    told(settings, instance, failed)
+    tick(settings, instance)
 
     what, why, _ = webhook.posts[0]["text"].splitlines()
     assert what == ":x: *hostile failed*"
@@ -220,13 +219,9 @@ def test_a_failure_outside_of_any_step_is_told_in_dagsters_words(
 ) -> None:
     settings = settings_with(tmp_path, gateway, webhook)
     job = build_definitions(settings).resolve_job_def("metrics_only")
-    lost = instance.create_run_for_job(job)
-    event = instance.report_run_failed(lost, "The machine is gone.")
-    found = instance.get_run_by_id(lost.run_id)
-    assert found is not None
-    context = dg.build_run_status_sensor_context("failed_runs", event, instance, found)
+    instance.report_run_failed(instance.create_run_for_job(job), "The machine is gone.")
 
-    sensor_of(settings)(context.for_run_failure())
+    tick(settings, instance)
 
     assert webhook.posts[0]["text"].splitlines()[:2] == [
         ":x: *metrics_only failed*",
@@ -234,52 +229,51 @@ def test_a_failure_outside_of_any_step_is_told_in_dagsters_words(
     ]
 
 
-def tick(
-    settings: Settings, instance: dg.DagsterInstance, before: SensorExecutionData | None = None
-) -> SensorExecutionData:
-    """What Dagster makes of the failures since the tick before; the first one only begins."""
-    cursor = before.cursor if before else None
-    with dg.build_sensor_context(instance, cursor=cursor) as context:
-        return sensor_of(settings).evaluate_tick(context)
+def failing(instance: dg.DagsterInstance, **tags: str) -> str:
+    """A run that has failed."""
+    lost = instance.add_run(dg.DagsterRun("metrics_only", tags=tags))
+    instance.report_run_failed(lost)
+    return lost.run_id
 
 
-def failing(settings: Settings, instance: dg.DagsterInstance, **tags: str) -> str:
-    (settings.root / "questions.jsonl").unlink(missing_ok=True)
-    return run(settings, instance, "dataset", tags=tags).run_id
+def told_runs(webhook: Webhook) -> list[str]:
+    """The ids of the runs that were posted, each as often as it was."""
+    links = [post["text"].splitlines()[-1] for post in webhook.posts]
+    return [link.split("/runs/")[1].split("|")[0] for link in links]
 
 
 def test_in_a_tick_with_several_failures_those_of_parts_are_not_told(
     tmp_path: Path, gateway: DemoGateway, instance: dg.DagsterInstance, webhook: Webhook
 ) -> None:
     settings = settings_with(tmp_path, gateway, webhook)
-    begun = tick(settings, instance)
-    first = failing(settings, instance)
-    failing(settings, instance, **{PART_OF: first})
-    last = failing(settings, instance)
+    before = failing(instance)
+    begun = tick(settings, instance, None)
+    first = failing(instance)
+    failing(instance, **{PART_OF: first})
+    last = failing(instance)
 
-    done = tick(settings, instance, begun)
+    done = tick(settings, instance, begun.cursor)
 
-    assert [reaction.error for reaction in done.dagster_run_reactions or ()] == [None] * 3
-    assert not tick(settings, instance, done).dagster_run_reactions
-    links = [post["text"].splitlines()[-1] for post in webhook.posts]
-    assert [first in links[0], last in links[1]] == [True, True]
-    assert len(links) == 2
+    assert [reaction.error for reaction in done.dagster_run_reactions or ()] == [None] * 2
+    assert not tick(settings, instance, done.cursor).dagster_run_reactions
+    assert told_runs(webhook) == [first, last]
+    assert before not in told_runs(webhook)
 
 
 def test_without_a_webhook_the_sensor_is_off_and_says_why(
     tmp_path: Path, gateway: DemoGateway, instance: dg.DagsterInstance, webhook: Webhook
 ) -> None:
     settings = settings_with(tmp_path, gateway, None)
-    begun = tick(settings, instance)
-    failing(settings, instance)
-    failing(settings, instance)
+    failing(instance)
+    failing(instance)
 
-    done = tick(settings, instance, begun)
+    done = tick(settings, instance)
 
     assert (done.skip_message, done.dagster_run_reactions) == ("EVALS_WEBHOOK_URL is not set.", [])
     assert sensor_of(settings).default_status is dg.DefaultSensorStatus.STOPPED
     on = settings_with(tmp_path, gateway, webhook)
     assert sensor_of(on).default_status is dg.DefaultSensorStatus.RUNNING
+    assert not tick(on, instance, done.cursor).dagster_run_reactions
 
 
 def test_a_webhook_that_fails_fails_the_tick_in_a_sentence_without_the_address(
@@ -291,10 +285,9 @@ def test_a_webhook_that_fails_fails_the_tick_in_a_sentence_without_the_address(
     caplog.set_level(logging.DEBUG)
     with a_webhook(500) as webhook:
         settings = settings_with(tmp_path, gateway, webhook)
-        begun = tick(settings, instance)
-        failing(settings, instance)
+        failing(instance)
 
-        done = tick(settings, instance, begun)
+        done = tick(settings, instance)
 
     (reaction,) = done.dagster_run_reactions or ()
     assert len(webhook.posts) == 2
@@ -313,28 +306,130 @@ def test_a_failure_that_can_be_posted_leaves_no_address_in_the_log(
 ) -> None:
     caplog.set_level(logging.DEBUG)
     settings = settings_with(tmp_path, gateway, webhook)
-    begun = tick(settings, instance)
-    failing(settings, instance)
+    failing(instance)
 
-    tick(settings, instance, begun)
+    tick(settings, instance)
 
     assert len(webhook.posts) == 1
     assert SECRET not in caplog.text
 
 
-def test_of_a_killed_run_it_is_told_how_it_was_killed(
+def test_what_the_webhook_did_not_take_is_told_later_in_order_and_once(
+    tmp_path: Path,
+    gateway: DemoGateway,
+    instance: dg.DagsterInstance,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with a_webhook(500, 500, 200) as webhook:
+        settings = settings_with(tmp_path, gateway, webhook)
+        first, gone, last = (failing(instance) for _ in range(3))
+        down = tick(settings, instance)
+        instance.delete_run(gone)
+        monkeypatch.setattr(telling, "LATE", timedelta())
+
+        up = tick(settings, instance, down.cursor)
+
+        assert not tick(settings, instance, up.cursor).dagster_run_reactions
+    assert told_runs(webhook) == [first, first, first, last]
+    said = [post["text"].splitlines()[0] for post in webhook.posts]
+    assert [line.endswith(" UTC") for line in said] == [False, False, True, True]
+    assert [one.error for one in up.dagster_run_reactions or ()] == [None, None]
+
+
+def test_what_waits_to_be_told_is_bounded_and_the_latest_of_it(
+    tmp_path: Path,
+    gateway: DemoGateway,
+    instance: dg.DagsterInstance,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(failures, "MOST_WAITING", 2)
+    with a_webhook(404) as webhook:
+        settings = settings_with(tmp_path, gateway, webhook)
+        _, *latest = (failing(instance) for _ in range(3))
+
+        half = tick(settings, instance)
+        whole = tick(settings, instance, half.cursor)
+
+    assert Progress.model_validate_json(whole.cursor or "").waiting == tuple(latest)
+
+
+def test_a_message_that_the_webhook_will_never_take_keeps_no_other_from_being_told(
+    tmp_path: Path, gateway: DemoGateway, instance: dg.DagsterInstance
+) -> None:
+    with a_webhook(400, 200) as webhook:
+        settings = settings_with(tmp_path, gateway, webhook)
+        refused, taken = failing(instance), failing(instance)
+
+        done = tick(settings, instance)
+
+    assert told_runs(webhook) == [refused, taken]
+    assert [one.error is None for one in done.dagster_run_reactions or ()] == [False, True]
+    assert Progress.model_validate_json(done.cursor or "").waiting == ()
+
+
+def test_a_tick_that_takes_long_leaves_the_rest_to_the_next(
+    tmp_path: Path,
+    gateway: DemoGateway,
+    instance: dg.DagsterInstance,
+    webhook: Webhook,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(failures, "LONGEST_TICK_S", -1)
+    settings = settings_with(tmp_path, gateway, webhook)
+    failed = failing(instance)
+
+    done = tick(settings, instance)
+
+    assert webhook.posts == []
+    assert Progress.model_validate_json(done.cursor or "").waiting == (failed,)
+
+
+def test_of_a_killed_run_it_is_told_how_it_was_killed_and_how_far_it_had_come(
     tmp_path: Path, gateway: DemoGateway, instance: dg.DagsterInstance, webhook: Webhook
 ) -> None:
     settings = settings_with(tmp_path, gateway, webhook)
-    killed = instance.add_run(dg.DagsterRun("evaluate", status=dg.DagsterRunStatus.STARTED))
+    named = {"run_id": (killed := a_killed_run(instance)).run_id, "finished_at": now()}
+    after = {**named, "finished_at": now() + timedelta(hours=1)}
+    usage = {"cost_usd": 0.25}
+    a_journal(
+        settings.journal.parent,
+        a_run(killed.run_id, plan=[("sample", f"q{number}") for number in (1, 2, 3)]),
+        a_prediction("q1", **named, usage=usage),
+        a_prediction("q2", **after, usage=usage),
+    )
     instance.report_engine_event("Its process was ended by signal 9.", killed)
-    failure = instance.report_run_failed(killed)
+    instance.report_run_failed(killed)
 
-    context = dg.build_run_status_sensor_context("failed_runs", failure, instance, killed)
-    sensor_of(settings)(context.for_run_failure())
+    tick(settings, instance)
 
-    (posted,) = webhook.posts
-    assert "Its process was ended by signal 9." in str(posted)
+    (post,) = webhook.posts
+    what, why, counts, cost, _ = post["text"].splitlines()
+    assert what == ":x: *evaluate failed* for `demo/strong`"
+    assert why == "Why: `Its process was ended by signal 9.`"
+    assert counts == "`demo/strong`: ok 1 (of 3)"
+    assert cost == "Cost so far: 0.2500 USD"
+
+
+def a_killed_run(instance: dg.DagsterInstance) -> dg.DagsterRun:
+    """A run that has begun to ask; nobody has noticed yet that its process is gone."""
+    killed = instance.add_run(dg.DagsterRun("evaluate", tags={ONE: "demo/strong"}))
+    for kind, step in (("RUN_START", None), ("STEP_START", "predictions")):
+        event = dg.DagsterEvent(dg.DagsterEventType[kind].value, killed.job_name, step_key=step)
+        instance.report_dagster_event(event, killed.run_id)
+    return killed
+
+
+def test_a_run_for_which_no_model_was_named_is_not_about_all_models(
+    tmp_path: Path, gateway: DemoGateway, instance: dg.DagsterInstance, webhook: Webhook
+) -> None:
+    settings = settings_with(tmp_path, gateway, webhook)
+    run(settings, instance, "predictions", tags={})
+
+    tick(settings, instance)
+
+    what, why, _ = webhook.posts[0]["text"].splitlines()
+    assert what == ":x: *predictions failed*"
+    assert why.startswith("Why: `predictions: No model is named")
 
 
 def test_what_is_not_known_is_said_so() -> None:

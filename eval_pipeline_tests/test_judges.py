@@ -140,7 +140,7 @@ def test_each_judge_keeps_its_own_pace(stand: Stand, other: DemoGateway) -> None
     assert [one.most_at_once["demo/judge"] for one in (stand.gateway, other)] == [2, 2]
 
 
-def test_what_several_judges_cost_is_estimated_by_the_prices_of_each(
+def test_what_several_judges_cost_is_estimated_by_what_each_has_cost_or_else_by_its_prices(
     stand: Stand, other: DemoGateway
 ) -> None:
     stand.predict(STRONG)
@@ -149,12 +149,13 @@ def test_what_several_judges_cost_is_estimated_by_the_prices_of_each(
         for judge, usd in ((JUDGE, 1e-6), (OTHER, 1e-3))
     )
 
-    judge_by(stand, cheap)
+    (guessed,) = judge_by(stand, cheap)
 
     tallies = judge_by(stand, cheap, dear, launch=Launch("again", Mode.FRESH))
 
     estimates = [tally.estimated_usd or 0.0 for tally in tallies]
-    assert estimates[1] == pytest.approx(1000 * estimates[0])
+    assert guessed.estimated_usd is not None
+    assert estimates == pytest.approx([guessed.cost_usd, 1000 * guessed.estimated_usd])
 
 
 def test_a_budget_holds_for_all_judges_together(stand: Stand, other: DemoGateway) -> None:

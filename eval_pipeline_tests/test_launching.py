@@ -323,10 +323,26 @@ def test_without_judging_answers_wait_for_their_verdicts(place: Place) -> None:
     judged = place.told("fix --judge")
 
     assert [run["judged"] for run in asked["runs"]] == [0]
+    assert [run["judged"] for run in judged["runs"]] == [FEW]
     assert asked["ended"] == judged["ended"] == "done"
     assert asked["advice"].endswith(f": evals fix {asked['runs'][0]['run_id'][:8]} --judge")
     assert place.gateway.requests[WEAK] == FEW
     assert place.sql("select count(score) from judged") == [(FEW,)]
+
+
+def test_judging_that_stopped_names_the_run_and_how_to_go_on_with_it(place: Place) -> None:
+    run = place.told("run -m weak --no-judge")["runs"][0]["run_id"][:8]
+    place.gateway.misbehave(Faults(status={"demo/judge": 500}))
+    outage = place.told("run -m weak")
+    place.gateway.misbehave(Faults(cost_usd=0.6))
+
+    spent = place.told(f"fix {run} --judge --budget 0.5")
+    done = place.told(f"fix {run} --judge --budget 10")
+
+    assert [one["runs"][0]["run_id"][:8] for one in (outage, spent, done)] == 3 * [run]
+    assert outage["advice"] == f"Some of it failed. To try that again: evals fix {run}"
+    assert spent["advice"].endswith(f"a larger one: evals fix {run} --judge --budget USD")
+    assert [one["ended"] for one in (outage, spent, done)] == ["failed", "budget", "done"]
 
 
 def test_what_failed_is_told_and_fixed_in_the_same_run(place: Place) -> None:
@@ -367,6 +383,20 @@ def test_a_run_that_lacks_nothing_is_done_whatever_another_lacks(failed: Place) 
 
     assert done.returncode == 0, done.stderr
     assert "Something is missing in other runs: evals status" in done.stdout
+
+
+def test_what_is_missing_is_told_of_the_run_that_was_to_be_fixed(failed: Place) -> None:
+    ((older,),) = failed.sql("select run_id from runs")
+    failed.gateway.misbehave(Faults(server_error=1.0))
+    failed.evals("run -m weak -c Physics --max-samples 2 --no-judge")
+
+    done = failed.told(f"fix {older[:8]} --evaluation")
+    failed.gateway.misbehave(Faults())
+
+    assert done["failures"] == [
+        f"The check every_planned_item_is_predicted failed: {FEW} planned replies are missing: "
+        f"{WEAK} (run {older[:8]})."
+    ]
 
 
 def test_asking_again_can_be_had_without_judging(place: Place) -> None:

@@ -159,6 +159,43 @@ def test_the_interval_of_three_runs_is_that_of_three_samples(tmp_path: Path) -> 
     )
 
 
+def test_slices_are_the_leaderboard_over_a_suite_or_a_category(tmp_path: Path) -> None:
+    runs = [
+        *[(taken("demo/a", f"run-{n}", hour=n), scores_of(0.7, seed=n)) for n in range(3)],
+        (taken("demo/b", samples=2), scores_of(0.4, seed=9, samples=2)),
+    ]
+
+    warehouse = board(tmp_path, *all_graded(runs))
+
+    numbers = "model, judged, accuracy, accuracy_low, accuracy_high"
+    whole = f"select {numbers} from leaderboard_slices where category is null order by model"
+    assert rows(warehouse, whole) == [
+        pytest.approx(row)
+        for row in rows(warehouse, f"select {numbers} from leaderboard order by 1")
+    ]
+    for model in ("demo/a", "demo/b"):
+        means = item_means([one for one in runs if one[0].model == model])
+        found = rows(
+            warehouse,
+            f"from leaderboard_slices where category is not null and model = '{model}'",
+        )
+        assert {row["category"]: row["accuracy"] for row in found} == pytest.approx(
+            by_category(means)
+        )
+        assert sum(row["judged"] for row in found) == ITEMS
+
+
+def test_the_interval_of_a_slice_of_one_run_is_that_of_its_metrics(tmp_path: Path) -> None:
+    warehouse = board(
+        tmp_path, *graded(taken("demo/a", samples=2), scores_of(0.6, seed=4, samples=2))
+    )
+
+    numbers = "select suite, category, accuracy, accuracy_low, accuracy_high from"
+    found = rows(warehouse, f"{numbers} leaderboard_slices where category is not null order by 2")
+    measured = rows(warehouse, f"{numbers} metrics where slice = 'category' order by 2")
+    assert found == [pytest.approx(row, abs=1e-11) for row in measured]
+
+
 def test_costs_are_per_run_and_times_are_means_of_all_replies(tmp_path: Path) -> None:
     records: Records = []
     for number, (cents, seconds) in enumerate([(1, 2.0), (3, 6.0)]):

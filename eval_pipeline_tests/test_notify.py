@@ -6,22 +6,18 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from datetime import datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import Any
 
-import duckdb
 import pytest
 from pydantic import SecretStr
 
 from eval_pipeline import notify
-from eval_pipeline.notify import Asked, Ended, Failed, NotifyError, message, post, read_ended
-from eval_pipeline.warehouse import Warehouse
-from eval_pipeline_tests.builders import NOON, a_journal, a_judgement, a_prediction, a_run
+from eval_pipeline.ended import Ended
+from eval_pipeline.notify import Failed, NotifyError, message, post
+from eval_pipeline_tests.builders import NOON
 
 SECRET = "T0000/B0000/planted-0123456789"
-PLAN = [("sample", f"q{number}") for number in range(1, 5)]
 
 
 class Webhook:
@@ -138,6 +134,14 @@ def test_without_counts_there_is_still_a_message() -> None:
         "Why: `predictions: the key was refused`",
         "<http://127.0.0.1:3000/runs/abc|Open the run in Dagster>",
     ]
+
+
+def test_of_what_is_no_news_it_is_told_when_it_was() -> None:
+    text = text_of(a_failure(at=NOON))
+
+    assert text.splitlines()[0] == (
+        ":x: *evaluate failed* for `demo/strong` at 2025-01-01 12:00 UTC"
+    )
 
 
 def test_of_many_models_the_first_are_shown_and_all_are_paid_for() -> None:
@@ -288,99 +292,3 @@ def test_what_others_log_meanwhile_stays(caplog: pytest.LogCaptureFixture) -> No
 
     assert [record.getMessage() for record in caplog.records] == ["somebody else's request"]
     assert logging.getLogger("httpx").filters == []
-
-
-def hour(number: int) -> datetime:
-    return NOON + timedelta(hours=number)
-
-
-def asked(*run_ids: str, models: tuple[str, ...] | None = None, at: int | None = None) -> Asked:
-    """What was asked within half an hour of that time, if any is given."""
-    half = timedelta(minutes=30)
-    time = None if at is None else hour(at).replace(tzinfo=None)
-    since, until = (None, None) if time is None else (time - half, time + half)
-    return Asked(run_ids=run_ids, models=models, since=since, until=until)
-
-
-@pytest.fixture(scope="module")
-def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of a strong model that went on an hour later, and one of a weak model."""
-    folder = tmp_path_factory.mktemp("warehouse")
-    usage = {"input_tokens": 5, "output_tokens": 5, "cost_usd": 0.5}
-    first = a_prediction("q1", usage=usage)
-    carried = a_prediction("q3", usage=usage, carried_from="run-0")
-    unknown = {"input_tokens": 5, "output_tokens": 5}
-    failures = {"outcome": "timeout", "answer": None, "error": "no"}
-    weak = {"run_id": "run-2", "model": "demo/weak"}
-    journal = a_journal(
-        folder,
-        a_run(plan=PLAN),
-        a_run(**weak, plan=PLAN, samples=2),
-        first,
-        carried,
-        a_prediction("q2", finished_at=hour(1), **failures),
-        a_prediction("q1", **weak, finished_at=hour(1), usage=unknown),
-        *(a_prediction(f"q{number}", **weak, **failures) for number in (2, 3, 4)),
-        a_judgement(first, launch="judging", usage=usage),
-        a_judgement(carried, None, launch="judging", usage=usage, carried_from="run-0"),
-    )
-    path = folder / "evals.duckdb"
-    Warehouse(path, journal).publish()
-    return path
-
-
-STRONG = Ended(
-    model="demo/strong",
-    planned=4,
-    predicted="ok 2, timeout 1",
-    judged="ok 1, judge_unparsable 1",
-    cost_usd=1.0,
-    costs_unknown=0,
-)
-WEAK = Ended(
-    model="demo/weak",
-    planned=8,
-    predicted="ok 1, timeout 3",
-    judged="",
-    cost_usd=0.0,
-    costs_unknown=1,
-)
-
-
-@pytest.mark.parametrize(
-    ("asked", "found"),
-    [
-        pytest.param(asked("run-1"), [STRONG], id="the run that it opened"),
-        pytest.param(asked("no run"), [], id="nothing"),
-        pytest.param(asked("judging"), [STRONG], id="the run that it judged"),
-        pytest.param(asked("x", at=1), [WEAK, STRONG], id="the runs that it went on with"),
-        pytest.param(asked("x", models=("demo/weak",), at=1), [WEAK], id="of its own models"),
-        pytest.param(asked("x", at=2), [], id="what others did before"),
-        pytest.param(asked("run-1", models=("demo/weak",)), [], id="not of another model"),
-        pytest.param(asked("run-1", "run-2"), [WEAK, STRONG], id="its parts"),
-    ],
-)
-def test_the_counts_are_of_the_runs_it_had_to_do_with_most_failures_first(
-    database: Path, asked: Asked, found: list[Ended]
-) -> None:
-    assert read_ended(database, asked) == tuple(found)
-
-
-def test_where_nothing_is_published_nothing_is_built(tmp_path: Path) -> None:
-    a_journal(tmp_path, a_run(), a_prediction())
-
-    assert read_ended(tmp_path / "evals.duckdb", asked("run-1")) == ()
-    assert not (tmp_path / "evals.duckdb").exists()
-
-
-def test_a_file_that_can_not_be_read_costs_the_counts_only(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    (tmp_path / "no.duckdb").write_bytes(b"no such file" * 1000)
-    with duckdb.connect(str(tmp_path / "empty.duckdb")):
-        pass
-
-    found = [read_ended(tmp_path / name, asked("x")) for name in ("no.duckdb", "empty.duckdb")]
-
-    assert found == [(), ()]
-    assert caplog.text.count("The counts can not be read now") == 2

@@ -11,20 +11,24 @@ import pytest
 from eval_pipeline.benchmark import Benchmark, current, keep, load_benchmark
 from eval_pipeline.carrying import short
 from eval_pipeline.history import ReplyKey
+from eval_pipeline.journal import JUDGED
 from eval_pipeline.options import PACKAGE
 from eval_pipeline.planning import ModelPlan, check_budgets, draw_up
 from eval_pipeline.planning.versions import ENOUGH_ALIKE, Likeness, Versions
 from eval_pipeline.providers.demo.faults import Faults
 from eval_pipeline.providers.demo.server import DemoGateway
-from eval_pipeline.records import ItemKey, Model, Prices
+from eval_pipeline.records import FREE, ItemKey, Model, Prices
 from eval_pipeline.running import run_async
 from eval_pipeline.runs import Mode, RunError
 from eval_pipeline.settings import Settings
+from eval_pipeline.stages.grading import STEPS
 from eval_pipeline.stages.predict import Launch
 from eval_pipeline_tests.builders import (
     a_benchmark,
     a_journal,
+    a_judgement,
     a_model,
+    a_prediction,
     a_question,
     a_run,
     settings_in,
@@ -397,6 +401,38 @@ def test_code_is_graded_for_nothing_unless_a_model_reviews_it(coding: Stand) -> 
 
     assert [one.asking.calls for one in (plain, more, code)] == [5, 5, 2]
     assert [one.judging.calls for one in (plain, more, code)] == [3, 5, 0]
+
+
+def test_each_suite_costs_what_it_has_cost_before_and_what_is_new_goes_by_its_length(
+    coding: Stand,
+) -> None:
+    (unknown,) = plans_of(coding, PRICED, settings=set_here(coding, suites=["coding"]))
+    (paid,) = coding.predict(PRICED, settings=set_here(coding, suites=["sample"]))
+    again = Launch("again", Mode.FRESH)
+
+    (code,) = plans_of(coding, PRICED, settings=set_here(coding, suites=["coding"]))
+    (both,) = plans_of(coding, PRICED, launch=again)
+
+    assert code.asking == unknown.asking
+    assert both.asking.by == "by 3 earlier answers and by the length of the questions"
+    expected = (unknown.asking.cost_usd or 0.0) + paid.cost_usd
+    assert both.asking.cost_usd == pytest.approx(expected)
+    (tally,) = coding.predict(PRICED, launch=again)
+    assert tally.estimated_usd == pytest.approx(expected)
+
+
+def test_free_verdicts_of_steps_are_not_what_a_judge_costs(coding: Stand) -> None:
+    coding.predict(PRICED, settings=set_here(coding, suites=["sample"]))
+    judge = JUDGE.model_copy(update={"prices": Prices(prompt=1e-5, completion=1e-4)})
+    graded = a_judgement(
+        a_prediction("007-number", run_id="before", suite="coding"), graded_by=STEPS, usage=FREE
+    )
+    coding.journal.write_whole(JUDGED, PRICED.id, "before", "steps", records=[graded])
+
+    (tally,) = coding.judge(PRICED.id, by=judge)
+
+    assert tally.estimated_usd is not None
+    assert tally.estimated_usd > 3 * 1000 * 1e-4
 
 
 def test_of_many_requests_alike_some_are_compared_and_of_changed_ones_all(tmp_path: Path) -> None:

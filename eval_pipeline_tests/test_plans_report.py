@@ -113,6 +113,15 @@ def test_the_estimate_says_what_it_is_an_estimate_of_and_what_it_rests_on() -> N
     assert told[-1] == "Nobody was asked, and nothing was changed."
 
 
+def test_of_a_model_that_is_new_to_a_suite_both_are_told() -> None:
+    plan = a_plan("a/known", asking=usd(3, 12, f"by 200 earlier answers and {LENGTH}"))
+
+    assert plan_lines([plan])[1].startswith(
+        "It rests for 1 model on what earlier answers took, and for 1 model, in suites without "
+        "any, on the length of the questions and 1,000 tokens per reply"
+    )
+
+
 def test_where_nothing_is_left_there_is_nothing_to_estimate() -> None:
     done = a_plan(planned=3, done=3, limits=(of_run(20, 19),))
 

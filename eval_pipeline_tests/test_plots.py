@@ -25,7 +25,6 @@ from eval_pipeline.plots import (
     as_markdown,
     category_plot,
     cost_plot,
-    pareto_front,
     png,
     reliability_plot,
     svg,
@@ -33,6 +32,7 @@ from eval_pipeline.plots import (
 )
 from eval_pipeline.plots.categories import readable_on
 from eval_pipeline.plots.labels import shown
+from eval_pipeline.stats.pareto import pareto_front
 
 Plot = Callable[[pd.DataFrame], Figure]
 NAN = float("nan")

@@ -149,7 +149,7 @@ def test_publishing_makes_every_table_even_of_an_empty_journal(tmp_path: Path) -
     named_like_assets = {"dataset", "model_catalog", "predictions", "judged", "metrics"}
     named_like_assets |= {"comparisons", "leaderboard", "judge_reliability"}
     loaded = {"benchmark_versions", "items", "runs", "plans", "steps", "rejudged", "human_labels"}
-    derived = {"pass_at_k", "calibration_bins", "leaderboard_entries"}
+    derived = {"pass_at_k", "calibration_bins", "leaderboard_entries", "leaderboard_slices"}
     loaded |= {"attempts", "diagnoses", "reclassified"}
     views = {"metrics_strict", "metrics_moderate", "freshness", "run_standing", "run_steps"}
     views.add("failure_analysis")

@@ -1,16 +1,16 @@
 """`dagster dev`, a real webserver and daemon: its API, and its pages as people see them."""
 
 import re
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from eval_pipeline.defs.partitions import RANGE_END, RANGE_START
+from eval_pipeline_tests.browsing import a_browser, listen
 from eval_pipeline_tests.builders import a_question
 from eval_pipeline_tests.webserver import (
     IMPATIENT,
@@ -99,31 +99,18 @@ def evaluated(webserver: Webserver) -> Webserver:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        pytest.skip("There is no chromium to look at the UI with: apt-get install chromium.")
-    # Within a container there is no sandbox; what the pages fetch from elsewhere must fail.
-    elsewhere = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
-    quiet = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", elsewhere]
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=quiet)
+    with a_browser() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture
 def page(browser: Browser, webserver: Webserver) -> Iterator[Page]:
     """An empty page; whatever is then opened in it must not complain."""
-    complaints: list[str] = []
     page = browser.new_page(
         base_url=webserver.address, viewport={"width": 1500, "height": 1000}, locale="en-US"
     )
     page.set_default_timeout(PATIENCE_MS)
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on(
-        "console",
-        lambda message: complaints.append(message.text) if message.type == "error" else None,
-    )
+    complaints = listen(page)
     yield page
     page.close()
     assert complaints == []

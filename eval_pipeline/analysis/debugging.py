@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 import duckdb
 
 from eval_pipeline.analysis.failures import WRONG, failures_of_item
+from eval_pipeline.benchmark import past_items
 from eval_pipeline.coding.records import CodingTask, Files
 from eval_pipeline.item_report.choosing import Chosen
-from eval_pipeline.item_report.gathering import ItemReport, gather
+from eval_pipeline.item_report.gathering import ItemReport, ItemsOf, gather
 from eval_pipeline.item_report.page import Section, sections
 from eval_pipeline.journal import Journal
 from eval_pipeline.overview import Row
@@ -38,9 +39,11 @@ def look_into(
     journal: Journal,
     chosen: Chosen,
     sample: int | None = None,
+    *,
+    items: ItemsOf = past_items,
 ) -> Case:
     """Everything about the item, of all samples or of one."""
-    report = gather(db, settings, journal, chosen, sample)
+    report = gather(db, settings, journal, chosen, sample, items=items)
     failed = failures_of_item(db, chosen)
     grader = report.item.grader if isinstance(report.item, CodingTask) else {}
     return Case(report, grader, [one for one in failed if sample in (None, one["sample"])])

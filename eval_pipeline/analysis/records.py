@@ -42,7 +42,8 @@ class Explanation(Record):
 class Diagnosis(Record):
     """One failure as an analyst sees it, or why there is no explanation (see `reason`).
 
-    It is about one verdict on one reply: where either is replaced, it no longer stands.
+    It is about one verdict on one reply, in the light of the known faults of the item: where any
+    of these is replaced, it no longer stands.
     """
 
     prediction_id: str
@@ -65,6 +66,8 @@ class Diagnosis(Record):
     attempts: int = 0
     launch: str | None = None
     carried_from: str | None = None
+    # Of the item's GAPS.txt as the analyst was shown it; None if there was nothing in it.
+    gaps_hash: str | None = None
     finished_at: AwareDatetime
 
     @property

@@ -12,6 +12,7 @@ from urllib.parse import unquote
 from filelock import FileLock, Timeout
 
 from eval_pipeline.checkup.findings import Check, Finding, ok, warning
+from eval_pipeline.errors import MendableError
 from eval_pipeline.journal import JUDGED, PREDICTIONS
 from eval_pipeline.processes import is_running
 from eval_pipeline.settings import Settings
@@ -20,6 +21,10 @@ CLAIMED = (PREDICTIONS.name, JUDGED.name)
 DAY_S = 24 * 3600
 """No grading takes so long: a folder of one that is older was left behind."""
 MOST_TOLD = 5
+
+
+class LockError(MendableError):
+    """A lock that this user can not take, so that nobody can tell whether somebody has it."""
 
 
 def lock_checks(settings: Settings) -> list[Check]:
@@ -70,6 +75,8 @@ def is_held(path: Path) -> bool:
             return False
     except Timeout:
         return True
+    except OSError as error:
+        raise LockError(f"{path} can not be written: {error.strerror or error}.") from None
 
 
 def _owner(path: Path) -> str:

@@ -12,8 +12,8 @@ from eval_pipeline.cli.output import End, complain, end, print_json, say, show
 from eval_pipeline.cli.places import results
 from eval_pipeline.defs.config import ReportsConfig
 from eval_pipeline.defs.launch import Instance, analyse_runs
+from eval_pipeline.deployment import journal_of, refuse_production
 from eval_pipeline.finding import FoundRun
-from eval_pipeline.journal import Journal
 from eval_pipeline.overview import Row
 from eval_pipeline.progress import Watch
 from eval_pipeline.reporting.failures import analysed_table
@@ -33,13 +33,14 @@ def start_analysis(
 ) -> None:
     """Has the failures of these runs looked into; where there are none, says so."""
     settings = Settings.from_env()
+    refuse_production(settings)
     with results(settings) as db:
         runs = chosen_runs(db, name, models)
         scope = scope_of(db, runs, launches_at_work(settings.journal))
     if not scope.runs:
         _tell(scope, (), (), how=End.DONE, as_json=as_json)
         return
-    analyst_of(settings, Journal(settings.journal))  # that there is none is better said before
+    analyst_of(settings, journal_of(settings))  # that there is none is better said before
     # What `latest` means may change meanwhile.
     config = ReportsConfig(
         run=runs[0].run_id if name else None,

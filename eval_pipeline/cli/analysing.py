@@ -102,12 +102,12 @@ def debug(run: Run, item: Item, sample: Sample = None, *, as_json: AsJson = Fals
     """Show all it takes to find out why an item failed: as `show`, with grader and analysis."""
     from eval_pipeline.analysis.debugging import debug_document, debug_sections, look_into
     from eval_pipeline.cli.paging import page_through
+    from eval_pipeline.deployment import journal_of
     from eval_pipeline.item_report.choosing import choose_item
-    from eval_pipeline.journal import Journal
     from eval_pipeline.settings import Settings
 
     settings = Settings.from_env()
-    journal = Journal(settings.journal)
+    journal = journal_of(settings)
     with results(settings) as db:
         case = look_into(db, settings, journal, choose_item(db, run, item, command="debug"), sample)
     if as_json:
@@ -134,17 +134,19 @@ def classify(
 ) -> None:
     """Say whose fault a failure is; that wins over what the analyst says."""
     from eval_pipeline.analysis import classifying
+    from eval_pipeline.deployment import journal_of, refuse_production
     from eval_pipeline.item_report.choosing import choose_item
-    from eval_pipeline.journal import RECLASSIFIED, Journal
+    from eval_pipeline.journal import RECLASSIFIED
     from eval_pipeline.settings import Settings
 
     settings = Settings.from_env()
+    refuse_production(settings)
     word = classifying.read_word(classification, note, sample, undo=undo)
     with results(settings) as db:
         chosen = choose_item(db, run, item, command="classify")
         before = classifying.wrong_replies(db, chosen, sample)
     classifying.check(before, word)
-    classifying.keep(Journal(settings.journal), chosen, word)
+    classifying.keep(journal_of(settings), chosen, word)
     with results(settings, RECLASSIFIED) as db:
         after = classifying.wrong_replies(db, chosen, sample)
     if as_json:

@@ -144,8 +144,10 @@ def _ablated(planned: "Ablation", settings: "Settings", margin: float) -> None:
     from eval_pipeline.coding.ablation_effects import measure
     from eval_pipeline.coding.ablation_report import AblationReport
     from eval_pipeline.defs.launch import evaluate
+    from eval_pipeline.deployment import refuse_production
     from eval_pipeline.records import now
 
+    refuse_production(settings)
     with following():
         failures = planned.run(evaluate, say)
     with open_warehouse(settings).reading() as db:

@@ -122,9 +122,11 @@ def delete(
         finish_deletions,
         is_at_work,
     )
+    from eval_pipeline.deployment import refuse_production
     from eval_pipeline.settings import Settings
 
     settings = Settings.from_env()
+    refuse_production(settings)
     warehouse, tell = open_warehouse(settings), partial(_tell, settings)
     finished = finish_deletions(warehouse, tell)
     for one in finished:

@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from eval_pipeline.cli.output import End, complain, end, print_json, say, show
 from eval_pipeline.cli.places import open_warehouse
+from eval_pipeline.deployment import journal_of
 from eval_pipeline.errors import MendableError
 from eval_pipeline.finding import find_runs
 from eval_pipeline.history import PAST_RUNS
-from eval_pipeline.journal import Journal
 from eval_pipeline.outcomes import Outcome
 from eval_pipeline.outputs import write_outputs
 from eval_pipeline.overview import failed_replies
@@ -20,7 +20,7 @@ from eval_pipeline.records import Scope
 from eval_pipeline.reporting.cells import a_table, accuracy, named, usd
 from eval_pipeline.reporting.fitting import FittedTable
 from eval_pipeline.settings import Settings
-from eval_pipeline.stages.workers import Tally
+from eval_pipeline.stages.workers import Tally, WorkedOn
 
 # What the same request would meet again: somebody has to change something first.
 NOT_MENDED_BY_REPEATING = {
@@ -31,15 +31,33 @@ NOT_MENDED_BY_REPEATING = {
     Outcome.NO_CREDIT,
     Outcome.UNKNOWN_MODEL,
 }
-# Checks of what is left, with what there is less of in a run where something is: they look at all
-# runs of a model, and can not but fail where a budget has stopped the work.
+
+
+class Left(NamedTuple):
+    """What there is less of in a run where something is left, and what is said of one and more."""
+
+    part: str
+    whole: str
+    one: str
+    several: str
+
+
+# Checks of what is left: they look at the latest run of a model, whichever the launch was about,
+# and can not but fail where a budget has stopped the work.
 OF_WHAT_IS_LEFT = {
-    "every_planned_item_is_predicted": ("answered", "planned"),
-    "every_prediction_is_judged": ("judged", "answered"),
+    "every_planned_item_is_predicted": Left(
+        "answered", "planned", "planned reply is missing", "planned replies are missing"
+    ),
+    "every_prediction_is_judged": Left(
+        "judged", "answered", "reply has no verdict", "replies have no verdict"
+    ),
 }
 LONGEST_EXAMPLE = 200
+MOST_NAMED = 3
 ASKED = "asked"
-"""The verb of tallies that are about replies; others are about verdicts."""
+"""The verb of tallies that are about replies."""
+JUDGED = "judged"
+"""The verb of those that are about verdicts."""
 ANALYSED = "analysed"
 """The verb of those that are about failures."""
 NAMES = {
@@ -98,34 +116,44 @@ class Ended:
         return sum(count for outcome, count in tally.outcomes.items() if not outcome.is_result)
 
     @property
-    def run_ids(self) -> list[str]:
-        return list(dict.fromkeys(tally.run_id for tally in self.tallies if tally.run_id))
-
-    @property
-    def models(self) -> list[str]:
-        return list(dict.fromkeys(tally.model for tally in self.tallies))
+    def runs(self) -> list[WorkedOn]:
+        """All that something was done for."""
+        return list(dict.fromkeys(run for tally in self.tallies for run in tally.runs))
 
     @property
     def run(self) -> str:
         """The run to name in a command, if there is one: ` RUN`."""
-        return f" {self.run_ids[0][:8]}" if len(self.run_ids) == 1 else ""
+        troubled = [one for one in self.tallies if one.stopped or self.in_vain(one)]
+        asked = [one for one in self.tallies if one.verb == ASKED]
+        for some in (troubled, asked, self.tallies):
+            if ids := {run.run_id for tally in some for run in tally.runs}:
+                return f" {ids.pop()[:8]}" if len(ids) == 1 else ""
+        return ""
 
     def advice(self) -> str:
         """What to do next, as a command."""
-        again = f"evals run --resume{self.run}" if self.run else "the same command"
         match self.how:
             case End.INTERRUPTED:
-                return f"Stopped. What was answered is kept. To go on: {again}"
+                return f"Stopped. What was answered is kept. To go on: {self._again}"
             case End.BUDGET:
-                return f"The budget is reached. To go on with a larger one: {again} --budget USD"
+                wanted = f"{self._again} --budget USD"
+                return f"The budget is reached. To go on with a larger one: {wanted}"
             case End.FAILED:
                 return self._after_failures()
         return self._when_done()
 
+    @property
+    def _again(self) -> str:
+        """The command that goes on."""
+        if not self.run:
+            return "the same command"
+        only_judged = all(tally.verb == JUDGED for tally in self.tallies)
+        return f"evals fix{self.run} --judge" if only_judged else f"evals run --resume{self.run}"
+
     def _after_failures(self) -> str:
         if self.nobody_was_asked:
             return "Nobody could be asked."
-        if not self.run_ids:
+        if not self.runs:
             return "To see what is wrong: evals doctor. Then the same command goes on."
         if not self.fails_again:
             return f"Some of it failed. To try that again: evals fix{self.run}"
@@ -159,8 +187,8 @@ def conclude(
     tallies = [tally for stage in watch.stages for tally in stage.tallies]
     ended = Ended(tallies, failures, interrupted)
     went = _how_runs_stand(settings, ended)
-    of_others = [one for one in failures if _is_about_others(one, went)]
-    failures = [one for one in failures if one not in of_others]
+    of_these = [_about_these(one, went) for one in failures]
+    failures = [one for one in of_these if one is not None]
     ended = replace(ended, failures=failures)
     ended = replace(ended, partial=_is_partial(settings, went), example=_example(settings, ended))
     try:
@@ -178,23 +206,33 @@ def conclude(
             complain(failure)
         if kept:
             say(f"Answers in code whose files are kept: {kept}, in {settings.output_dir}.")
-        if of_others:
+        if None in of_these:
             say("Something is missing in other runs: evals status")
         (say if ended.how is End.DONE else complain)(ended.advice())
     end(ended.how)
 
 
-def _is_about_others(failure: str, went: Sequence[dict[str, Any]]) -> bool:
-    """Whether a check misses something although nothing is missing in the runs of this launch."""
-    return bool(went) and any(
-        failure.startswith(f"The check {check} ") and all(row[part] >= row[whole] for row in went)
-        for check, (part, whole) in OF_WHAT_IS_LEFT.items()
-    )
+def _about_these(failure: str, went: Sequence[dict[str, Any]]) -> str | None:
+    """What went wrong, of the runs of this launch; None if it is about others alone."""
+    for check, left in OF_WHAT_IS_LEFT.items():
+        if went and failure.startswith(f"The check {check} "):
+            lacking = [row for row in went if row[left.part] < row[left.whole]]
+            return f"The check {check} failed: {_left_in(lacking, left)}." if lacking else None
+    return failure
+
+
+def _left_in(lacking: Sequence[dict[str, Any]], left: Left) -> str:
+    count = sum(row[left.whole] - row[left.part] for row in lacking)
+    names = [f"{row['model']} (run {row['run_id'][:8]})" for row in lacking]
+    more = len(names) - MOST_NAMED
+    others = f" and {more} more" if more > 0 else ""
+    noun = left.one if count == 1 else left.several
+    return f"{count} {noun}: {', '.join(names[:MOST_NAMED])}{others}"
 
 
 def _is_partial(settings: Settings, went: Sequence[dict[str, Any]]) -> bool:
     """Whether there are runs, all of them filtered."""
-    journal = Journal(settings.journal)
+    journal = journal_of(settings)
     named = [(row["model"], row["run_id"]) for row in went]
     runs = [run for name in named for run in journal.read_file(PAST_RUNS, *name)]
     return bool(runs) and all(run.scope is Scope.FILTERED for run in runs)
@@ -204,7 +242,7 @@ def _example(settings: Settings, ended: Ended) -> str:
     """What the first request that failed was told, in a line that is fit to be printed."""
     if not ended.fails_again:
         return ""
-    runs = [vars(tally) for tally in ended.tallies if tally.run_id]
+    runs = [one._asdict() for one in ended.runs]
     with open_warehouse(settings).reading() as db:
         failed = [one for one in failed_replies(db, runs, 1) if one["went"] != "wrong"]
     said = next((one["error"] or one["reason"] or one["outcome"] for one in failed), "")
@@ -213,23 +251,24 @@ def _example(settings: Settings, ended: Ended) -> str:
 
 def _keep_files(settings: Settings, ended: Ended) -> int:
     """Puts what models wrote where people want to look at it, if anywhere."""
-    if settings.output_dir is None or not ended.run_ids:
+    if settings.output_dir is None or not ended.runs:
         return 0
-    warehouse, models = open_warehouse(settings), set(ended.models)
+    warehouse, worked_on = open_warehouse(settings), set(ended.runs)
     with warehouse.reading() as db:
-        runs = [run for run_id in ended.run_ids for run in find_runs(db, run_id)]
-        meant = [run for run in runs if run.model in models]
+        ids = dict.fromkeys(run.run_id for run in ended.runs)
+        runs = [run for run_id in ids for run in find_runs(db, run_id)]
+        meant = [run for run in runs if WorkedOn(run.run_id, run.model) in worked_on]
         return write_outputs(db, warehouse.journal, meant, settings.path(settings.output_dir))
 
 
 def _how_runs_stand(settings: Settings, ended: Ended) -> list[dict[str, Any]]:
-    if not ended.run_ids:
+    worked_on = set(ended.runs)
+    if not worked_on:
         return []
+    run_ids, models = map(list, zip(*worked_on, strict=True))
     with open_warehouse(settings).reading() as db:
-        given = {"runs": ended.run_ids, "models": ended.models}
-        worked_at = {(tally.run_id, tally.model) for tally in ended.tallies}
-        found = rows(query(db, "summaries/launched", given))
-        return [row for row in found if (row["run_id"], row["model"]) in worked_at]
+        found = rows(query(db, "summaries/launched", {"runs": run_ids, "models": models}))
+        return [row for row in found if WorkedOn(row["run_id"], row["model"]) in worked_on]
 
 
 def _table(went: Sequence[dict[str, Any]]) -> FittedTable:

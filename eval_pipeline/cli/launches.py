@@ -27,9 +27,10 @@ from eval_pipeline.defs.launch import (
     judge_all,
     run_job,
 )
+from eval_pipeline.deployment import journal_of, refuse_production
 from eval_pipeline.discovery import look, look_up, pick
 from eval_pipeline.finding import FoundRun, find_runs, runs_to_fix
-from eval_pipeline.journal import RUNS, Journal
+from eval_pipeline.journal import RUNS
 from eval_pipeline.options import Selection
 from eval_pipeline.overview import named_judges
 from eval_pipeline.progress import watching
@@ -94,10 +95,17 @@ def start(wanted: Wanted, *, dry_run: bool, as_json: bool) -> None:
 
 
 def repair(
-    name: str | None, *, ask: bool, judge: bool, unsafe_no_sandbox: bool, as_json: bool
+    name: str | None,
+    *,
+    ask: bool,
+    judge: bool,
+    budget_usd: float | None,
+    unsafe_no_sandbox: bool,
+    as_json: bool,
 ) -> None:
     """Tries again what failed in that run, or in the latest one of each model."""
     settings = Settings.from_env()
+    refuse_production(settings)
     runs = _named(settings, name) if name else _failed(settings)
     if not runs:
         if as_json:
@@ -105,8 +113,11 @@ def repair(
         else:
             say("Nothing is missing in the latest run of any model, so there is nothing to fix.")
         return
-    judging = JudgedConfig(mode=Mode.FIX, unsafe_no_sandbox=unsafe_no_sandbox)
-    evaluations = [_continuing(group, judging) for group in _launchable(runs)]
+    judging = JudgedConfig(
+        mode=Mode.FIX, budget_usd=budget_usd, unsafe_no_sandbox=unsafe_no_sandbox
+    )
+    limits = {"budget_usd": budget_usd}
+    evaluations = [_continuing(group, judging, limits) for group in _launchable(runs)]
     tagged = [
         replace(one, tags=command(settings), judging=one.judging if judge else None)
         for one in evaluations
@@ -148,6 +159,7 @@ def _judge(settings: Settings, evaluations: list[Evaluation], instance: Instance
 
 def carry_out(settings: Settings, work: Work, *, as_json: bool, tell: Tell = conclude) -> None:
     """Does it while progress is shown, and ends as it ended, which `tell` sums up."""
+    refuse_production(settings)
     if settings.output_dir is not None:  # that there is no room is better said before
         settings.path(settings.output_dir).mkdir(parents=True, exist_ok=True)
     end_in_order()
@@ -185,13 +197,11 @@ def _launchable(runs: list[FoundRun]) -> Iterator[list[FoundRun]]:
 
 
 def _continuing(
-    runs: list[FoundRun], judging: JudgedConfig, limits: Mapping[str, Any] | None = None
+    runs: list[FoundRun], judging: JudgedConfig, limits: Mapping[str, Any]
 ) -> Evaluation:
     """A launch that goes on with these runs, all of one experiment, as they were begun."""
     named = {run.model: run.run_id for run in runs}
-    asking = PredictionsConfig(
-        mode=Mode.FIX, runs=named, experiment=runs[0].experiment, **(limits or {})
-    )
+    asking = PredictionsConfig(mode=Mode.FIX, runs=named, experiment=runs[0].experiment, **limits)
     return Evaluation(asking, judging.model_copy(update={"runs": named}), models=tuple(named))
 
 
@@ -205,7 +215,7 @@ def _planned(settings: Settings, evaluation: Evaluation) -> "list[ModelPlan]":
     """What the launch would do; nothing is kept, and no model is asked."""
     from eval_pipeline.planning import draw_up
 
-    journal, set_here = Journal(settings.journal), evaluation.apply(settings)
+    journal, set_here = journal_of(settings), evaluation.apply(settings)
     benchmark = load_benchmark(set_here)
     check_filter(benchmark.items, set_here.plan)
     if evaluation.models:

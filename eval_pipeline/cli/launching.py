@@ -203,6 +203,12 @@ def fix(
         bool, typer.Option("--evaluation", help="Only ask again; do not judge.")
     ] = False,
     judge: Annotated[bool, typer.Option("--judge", help="Only judge again; ask nobody.")] = False,
+    budget: Annotated[
+        float | None,
+        typer.Option(
+            metavar="USD", help="Stop when the run has cost so much.", callback=checked.a_budget
+        ),
+    ] = None,
     unsafe_no_sandbox: Annotated[bool, NO_SANDBOX] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -214,6 +220,7 @@ def fix(
         name,
         ask=evaluation or both,
         judge=judge or both,
+        budget_usd=budget,
         unsafe_no_sandbox=unsafe_no_sandbox,
         as_json=as_json,
     )

@@ -213,15 +213,15 @@ def show_item(
 ) -> None:
     """Show one item in full: prompt, reply, reference, verdict, steps and files."""
     from eval_pipeline.cli.paging import page_through
+    from eval_pipeline.deployment import journal_of
     from eval_pipeline.item_report.choosing import choose_item
     from eval_pipeline.item_report.gathering import gather
     from eval_pipeline.item_report.page import sections
-    from eval_pipeline.journal import Journal
     from eval_pipeline.settings import Settings
 
     settings = Settings.from_env()
     with results(settings) as db:
-        report = gather(db, settings, Journal(settings.journal), choose_item(db, run, item), sample)
+        report = gather(db, settings, journal_of(settings), choose_item(db, run, item), sample)
     if as_json:
         print_json(report.as_json())
     else:

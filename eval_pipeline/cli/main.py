@@ -10,7 +10,18 @@ from typing import Annotated
 
 import typer
 
-from eval_pipeline.cli import analysing, coding, data, doctor, launching, looking, numbers
+from eval_pipeline.cli import (
+    analysing,
+    coding,
+    data,
+    doctor,
+    launching,
+    looking,
+    numbers,
+    push,
+    tokens,
+    web,
+)
 from eval_pipeline.cli.entry import end_in_order
 from eval_pipeline.cli.output import End, complain, nothing_is_printed, print_error, say
 from eval_pipeline.errors import MendableError
@@ -38,6 +49,7 @@ for panel, name, command in (
     (READING, "show", looking.show_item),
     (READING, "failures", analysing.failures),
     (READING, "debug", analysing.debug),
+    (READING, "view", web.view),
     (READING, "doctor", doctor.doctor),
     (NUMBERS, "leaderboard", numbers.leaderboard),
     (NUMBERS, "metrics", numbers.metrics),
@@ -46,6 +58,7 @@ for panel, name, command in (
     (DATA, "query", data.query),
     (DATA, "export", data.export),
     (DATA, "delete", data.delete),
+    (DATA, "push", push.push),
     (DATA, "rebuild", data.rebuild),
     (DATA, "schema", data.schema),
     (SUITES, "new", coding.new),
@@ -54,11 +67,14 @@ for panel, name, command in (
     (SUITES, "demo-server", coding.demo_server),
 ):
     app.command(name, rich_help_panel=panel)(command)
+app.add_typer(web.site, name="site", rich_help_panel=READING)
 app.add_typer(numbers.benchmark, name="benchmark", rich_help_panel=NUMBERS)
+app.add_typer(tokens.tokens, name="tokens", rich_help_panel=DATA)
 app.add_typer(coding.toolchains, name="toolchain", rich_help_panel=SUITES)
 
 CLEANING_UP = {
-    *("doctor", "query", "export", "delete", "classify", "rebuild", "benchmark"),
+    *("doctor", "query", "export", "delete", "classify", "rebuild", "benchmark", "push", "tokens"),
+    *("view", "site"),
     *("new", "validate-answers", "ablate", "demo-server", "toolchain"),
 }
 """The commands that leave nothing half done when they are interrupted; launches see to it later."""

@@ -133,12 +133,12 @@ def _with_budget(wanted: Chosen, settings: "Settings") -> Chosen | None:
 
 def _again(settings: "Settings") -> list[str] | None:
     from eval_pipeline.choosing import offered_models
+    from eval_pipeline.deployment import journal_of
     from eval_pipeline.finding import LATEST, find_runs
-    from eval_pipeline.journal import Journal
 
     with results(settings) as db:
         runs = find_runs(db, LATEST)
-        selected = [one.model.id for one in offered_models(settings, Journal(settings.journal), db)]
+        selected = [one.model.id for one in offered_models(settings, journal_of(settings), db)]
     words = again(runs, selected)
     return words if _is_to_start(words) else None
 

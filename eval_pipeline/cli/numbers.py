@@ -152,9 +152,12 @@ def mint_version(
 ) -> None:
     """Publish the benchmark as it is now: the leaderboard starts anew, nothing is run."""
     from eval_pipeline.benchmark import mint
+    from eval_pipeline.deployment import refuse_production
     from eval_pipeline.settings import Settings
 
-    settings, warehouse = Settings.from_env(), open_warehouse()
+    settings = Settings.from_env()
+    refuse_production(settings)
+    warehouse = open_warehouse(settings)
     version = mint(warehouse.journal, settings, name)
     warehouse.publish()
     items = sum(suite.items for suite in version.suites)

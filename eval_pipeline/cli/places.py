@@ -20,12 +20,12 @@ LARGE = 200_000_000
 
 def open_warehouse(settings: "Settings | None" = None) -> "Warehouse":
     """The results of the project in the current folder."""
-    from eval_pipeline.journal import Journal
+    from eval_pipeline.deployment import journal_of
     from eval_pipeline.settings import Settings
     from eval_pipeline.warehouse import Warehouse
 
     settings = settings or Settings.from_env()
-    return Warehouse(settings.database, Journal(settings.journal))
+    return Warehouse(settings.database, journal_of(settings))
 
 
 @contextmanager

@@ -33,7 +33,7 @@ from eval_pipeline.defs.pools import Pools
 from eval_pipeline.defs.reliability import own_family, reported, write_report
 from eval_pipeline.defs.resources import WarehouseResource
 from eval_pipeline.defs.tables import described
-from eval_pipeline.defs.versions import data_version
+from eval_pipeline.defs.versions import CATALOG, data_version
 from eval_pipeline.defs.went import how_analysing_went, how_asking_went, how_judging_went
 from eval_pipeline.discovery import look_up, refresh
 from eval_pipeline.exam.labels import load_labels
@@ -80,8 +80,7 @@ def model_catalog(
     with warehouse.get_connection() as db:
         shown = described(db, "model_catalog")
     return dg.MaterializeResult(
-        metadata={**refresh_told(refreshed, changes), **shown},
-        data_version=data_version(warehouse, "model_catalog"),
+        metadata={**refresh_told(refreshed, changes), **shown}, data_version=CATALOG
     )
 
 

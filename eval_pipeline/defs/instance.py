@@ -3,14 +3,16 @@
 import logging
 import os
 from collections.abc import Iterator
-from contextlib import chdir, contextmanager
+from contextlib import ExitStack, chdir, contextmanager
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 from dagster._core.instance.ref import InstanceRef
+from sqlalchemy.exc import OperationalError
 
 from eval_pipeline.defs.sensors.dead_runs import close_dead_runs
+from eval_pipeline.errors import MendableError
 from eval_pipeline.settings import Settings
 
 HOME = "DAGSTER_HOME"
@@ -26,6 +28,12 @@ UNCAPTURED = {
 log = logging.getLogger(__name__)
 
 
+class HistoryError(MendableError):
+    """Dagster's history can not be opened or written; the message says where and why."""
+
+    wrong_use = False
+
+
 @contextmanager
 def dagster_instance(settings: Settings) -> Iterator[dg.DagsterInstance]:
     """The instance that `dagster` uses in the project root; runs that died are closed first."""
@@ -39,8 +47,34 @@ def dagster_instance(settings: Settings) -> Iterator[dg.DagsterInstance]:
 def instance_as_it_is(settings: Settings) -> Iterator[dg.DagsterInstance]:
     """The same, and nothing is closed; with or without DAGSTER_HOME."""
     # dagster.yaml speaks of folders relative to the project root.
-    with chdir(settings.root), dg.DagsterInstance.from_ref(_reference(settings)) as instance:
+    with chdir(settings.root), ExitStack() as opened:
+        reference = _reference(settings)
+        opened.enter_context(_explained(reference, OperationalError))
+        with _explained(reference, OSError):
+            instance = opened.enter_context(dg.DagsterInstance.from_ref(reference))
         yield instance
+
+
+@contextmanager
+def _explained(reference: InstanceRef, error: type[Exception]) -> Iterator[None]:
+    """Says where Dagster's history is kept, if this is why it can not be."""
+    try:
+        yield
+    except error as told:
+        storage = reference.storage_data
+        where = Path((storage.config_dict if storage else {}).get("base_dir", "Dagster's history"))
+        raise HistoryError(f"{where.absolute()} can not be written: {_reason(told)}.") from told
+
+
+def _reason(error: Exception) -> str:
+    """Without the SQL and the address that SQLAlchemy adds."""
+    match error:
+        case OperationalError():
+            return str(error.orig)
+        case OSError(strerror=str(words)):
+            return words
+        case _:
+            return str(error)
 
 
 def _reference(settings: Settings) -> InstanceRef:

@@ -17,6 +17,7 @@ from eval_pipeline.defs.config import JudgedConfig, PredictionsConfig, ReportsCo
 from eval_pipeline.defs.graph import build_graph
 from eval_pipeline.defs.instance import dagster_instance
 from eval_pipeline.defs.partitions import MODELS, SOME, tags_for
+from eval_pipeline.deployment import journal_of
 from eval_pipeline.discovery import listed_models, look_up, pick
 from eval_pipeline.history import PAST_RUNS
 from eval_pipeline.journal import RUNS, Journal
@@ -79,7 +80,7 @@ def evaluate_all(
     graph, tags = build_graph(settings), dict(evaluation.tags)
     if failures := _materialize(graph, instance, INPUTS, tags, {}):
         return failures
-    journal, set_here = Journal(settings.journal), evaluation.apply(settings)
+    journal, set_here = journal_of(settings), evaluation.apply(settings)
     models = _models(evaluation, settings, journal, instance.get_dynamic_partitions(MODELS))
     # Better to miss an item, a judge or a sandbox before the models are asked and paid.
     _check(evaluation, set_here, journal)

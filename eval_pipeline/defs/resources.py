@@ -21,16 +21,19 @@ class WarehouseResource(DuckDBResource):
 
     journal_folder: str = Field(description="Where finished work is kept: the source of truth.")
 
+    production: bool = Field(default=False, description="Whether it is written to by token only.")
+
     @contextmanager
     def yield_for_execution(self, context: dg.InitResourceContext) -> Iterator[Self]:
         """As long as a run has this, which all of ours need, it is known to be alive."""
+        self.journal.refuse_if_read_only()
         run = context.run
         with alive(Path(self.journal_folder), run.run_id) if run else nullcontext():
             yield self
 
     @property
     def journal(self) -> Journal:
-        return Journal(Path(self.journal_folder))
+        return Journal(Path(self.journal_folder), read_only=self.production)
 
     @property
     def _warehouse(self) -> Warehouse:
@@ -52,6 +55,8 @@ def build_resources(settings: Settings) -> dict[str, object]:
     return {
         "settings": settings,
         "warehouse": WarehouseResource(
-            database=str(settings.database), journal_folder=str(settings.journal)
+            database=str(settings.database),
+            journal_folder=str(settings.journal),
+            production=settings.deployment.production,
         ),
     }

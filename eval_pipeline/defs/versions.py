@@ -22,6 +22,12 @@ from eval_pipeline.settings import Settings
 from eval_pipeline.stages.reviewing import PROMPT as REVIEW_PROMPT
 
 UNREADABLE = "unreadable"
+CATALOG = dg.DataVersion("each model is a partition")
+"""That of the catalog, whatever it lists.
+
+Of an asset without partitions Dagster can not tell whom a change concerns: a new price of one
+model would make the replies of all look out of date. A new model has none: they are missing.
+"""
 
 # How replies and verdicts are read is here, and not with predictions and judged: if it changes,
 # numbers are to be computed again, but nobody has to be asked again.
@@ -73,7 +79,11 @@ FILES: Mapping[str, Sequence[str]] = {
     ),
     "comparisons": (*_COMPARED, "sql/derive/comparisons.sql"),
     # Its ranks and ties come from comparing, and are not in comparisons.
-    "leaderboard": (*_COMPARED, "sql/derive/leaderboard_entries.sql"),
+    "leaderboard": (
+        *_COMPARED,
+        "sql/derive/leaderboard_entries.sql",
+        "sql/derive/leaderboard_slices.sql",
+    ),
 }
 """The files of this package that make each asset what it is, besides those it is made from."""
 

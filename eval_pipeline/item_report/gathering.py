@@ -1,7 +1,7 @@
 """All that is known of one item in one run."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import duckdb
@@ -14,9 +14,12 @@ from eval_pipeline.item_report.prompt import Prompt, image_name, rebuild, text_o
 from eval_pipeline.journal import Journal
 from eval_pipeline.overview import Row
 from eval_pipeline.queries import query, rows
-from eval_pipeline.records import Item
+from eval_pipeline.records import Item, ItemKey
 from eval_pipeline.runs import RunError
 from eval_pipeline.settings import Settings
+
+ItemsOf = Callable[[Journal, str], Mapping[ItemKey, Item]]
+"""Who has the items of a benchmark version."""
 
 
 @dataclass(frozen=True)
@@ -64,12 +67,14 @@ def gather(
     journal: Journal,
     chosen: Chosen,
     sample: int | None = None,
+    *,
+    items: ItemsOf = past_items,
 ) -> ItemReport:
     """Everything about the item, of all samples or of one."""
     about = {"run_id": chosen.run_id, "model": chosen.model}
     (run,) = rows(query(db, "summaries/run_described", about))
     run |= {"parameters": json.loads(run["parameters"])}
-    item = past_items(journal, run["benchmark_version"])[chosen.key]
+    item = items(journal, run["benchmark_version"])[chosen.key]
     prompt = rebuild(settings, journal, run, item)
     given = {**about, **chosen.key._asdict()}
     predictions = {

@@ -40,6 +40,8 @@ class Prompt:
 
     messages: tuple[Message, ...] = ()
     request_hash: Callable[[int], str] | None = None
+    request: Callable[[int], Mapping[str, JsonValue]] | None = None
+    """What was asked for in a sample, before a dialect words it."""
     changed: tuple[str, ...] = ()
     missing: str = ""
 
@@ -70,6 +72,7 @@ def rebuild(settings: Settings, journal: Journal, run: Mapping[str, Any], item: 
     return Prompt(
         messages=asker.prompts.messages(item, model),
         request_hash=lambda sample: asker.request_hash(item, sample),
+        request=lambda sample: asker.request(item, sample).fields(),
         changed=tuple(_changes(run["parameters"], asker, item)),
     )
 

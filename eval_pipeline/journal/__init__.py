@@ -1,6 +1,12 @@
 """The journal of finished work: the truth, from which the warehouse is built."""
 
-from eval_pipeline.journal.disk import GoneError, JournalError, explained
+from eval_pipeline.journal.disk import (
+    BusyError,
+    GoneError,
+    JournalError,
+    ReadOnlyError,
+    explained,
+)
 from eval_pipeline.journal.folder import (
     ATTEMPTS,
     DIAGNOSES,
@@ -34,10 +40,12 @@ __all__ = [
     "SIGHTINGS",
     "STREAMS",
     "VERSIONS",
+    "BusyError",
     "GoneError",
     "Journal",
     "JournalError",
     "JournalWriter",
+    "ReadOnlyError",
     "Stream",
     "explained",
 ]

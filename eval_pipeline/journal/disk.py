@@ -17,6 +17,22 @@ class JournalError(MendableError):
     wrong_use = False
 
 
+class BusyError(JournalError):
+    """Somebody else is at work on it, and for longer than anybody wanted to wait."""
+
+
+class ReadOnlyError(JournalError):
+    """Nobody may write here."""
+
+    wrong_use = True
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Nothing was changed: this deployment is marked as production ([deployment] in "
+            "eval_pipeline.toml), and only a token with that scope may write to it: evals push"
+        )
+
+
 class GoneError(JournalError):
     """A file was compacted while it was read; to list the files again is enough."""
 

@@ -4,7 +4,7 @@ import os
 import secrets
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -15,9 +15,9 @@ from filelock import FileLock
 from eval_pipeline.analysis.records import Diagnosis, Reclassification
 from eval_pipeline.journal.compaction import compact, is_large, remove_superseded
 from eval_pipeline.journal.discarding import aside, forget, set_aside
-from eval_pipeline.journal.disk import GoneError, JournalError, explained, sync
+from eval_pipeline.journal.disk import GoneError, JournalError, ReadOnlyError, explained, sync
 from eval_pipeline.journal.lines import JSONL, as_line, files_below, read_file, source
-from eval_pipeline.journal.locking import acquire, acquire_soon, sign
+from eval_pipeline.journal.locking import SOON_S, acquire, acquire_soon, sign
 from eval_pipeline.journal.writer import JournalWriter
 from eval_pipeline.processes import EXPLAINED, GONE, last_words, run_module
 from eval_pipeline.record import Record
@@ -33,7 +33,7 @@ from eval_pipeline.records import (
     now,
 )
 
-FORMAT = 6
+FORMAT = 7
 """Raised when an older version of this code could not read what is written."""
 
 R = TypeVar("R", bound=Record)
@@ -83,6 +83,7 @@ class Journal:
     """The folder of all journal files, `<stream>/<part>/…/<file>`, each written by one process."""
 
     root: Path
+    read_only: bool = field(default=False, kw_only=True)
 
     def files(self, stream: Stream[Any], *parts: str) -> list[Path]:
         """The stream's files, oldest name first; `parts` narrow it to a model or a run."""
@@ -162,11 +163,11 @@ class Journal:
             lock.release()
 
     @contextmanager
-    def claim_soon(self, stream: Stream[R], model: str) -> Iterator[None]:
+    def claim_soon(self, stream: Stream[R], model: str, within_s: float = SOON_S) -> Iterator[None]:
         """The same for whoever would rather give up than wait: says who is at work."""
         with self._locks():
             lock = self._lock(stream, model)
-            acquire_soon(lock, f"{stream.name} of {model}")
+            acquire_soon(lock, f"{stream.name} of {model}", within_s)
         try:
             sign(lock)
             yield
@@ -191,6 +192,7 @@ class Journal:
 
     def forget_runs_aside(self) -> None:
         """Deletes for good what has been set aside."""
+        self.refuse_if_read_only()
         with explained(self._aside):
             forget(self._aside)
 
@@ -229,7 +231,14 @@ class Journal:
     def _file(self, stream: Stream[Any], *parts: str) -> Path:
         return self._folder(stream, *parts[:-1]) / f"{_safe(parts[-1])}{JSONL}"
 
+    def refuse_if_read_only(self) -> None:
+        """For whoever is going to write: better before anything is done than half way."""
+        if self.read_only:
+            raise ReadOnlyError
+
     def _make(self, folder: Path) -> None:
+        """Whatever is written, a lock included, is written after this."""
+        self.refuse_if_read_only()
         self._check_format()
         if not folder.is_dir():
             folder.mkdir(parents=True, exist_ok=True)

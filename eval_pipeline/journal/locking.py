@@ -9,7 +9,7 @@ from platform import node
 
 from filelock import FileLock, Timeout
 
-from eval_pipeline.journal.disk import JournalError
+from eval_pipeline.journal.disk import BusyError
 from eval_pipeline.records import now
 
 log = logging.getLogger(__name__)
@@ -32,12 +32,12 @@ async def acquire(lock: FileLock, what: str) -> None:
             return
 
 
-def acquire_soon(lock: FileLock, what: str) -> None:
+def acquire_soon(lock: FileLock, what: str, within_s: float = SOON_S) -> None:
     """The same for whoever would rather give up than wait."""
     try:
-        lock.acquire(timeout=SOON_S)
+        lock.acquire(timeout=within_s)
     except Timeout:
-        raise JournalError(
+        raise BusyError(
             f"Nothing was changed: {_owner(lock)} is at work on the {what}. "
             "Try again when it is done, or end it."
         ) from None

@@ -1,19 +1,12 @@
 """What calls will use and cost: as those before them, else by the length of what is asked."""
 
 from collections.abc import Iterable, Sequence
-from itertools import islice
-from statistics import fmean
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
-from pydantic import ConfigDict
-
-from eval_pipeline.journal import Journal, Stream
 from eval_pipeline.money import priced
-from eval_pipeline.record import Record
 from eval_pipeline.records import Prices, Usage
+from eval_pipeline.usual import ENOUGH, Usual, mean
 
-ENOUGH = 200
-"""So many earlier calls, or questions, tell what the others are like."""
 BY_LENGTH = "by the length of the questions"
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -47,26 +40,6 @@ class Estimate(NamedTuple):
 NO_CALLS = Estimate()
 
 
-class Usual(NamedTuple):
-    """What calls of one kind have used lately, on average; None where nobody said."""
-
-    calls: int = 0
-    output_tokens: float | None = None
-    cost_usd: float | None = None
-
-
-def usual(journal: Journal, stream: Stream[Any], model: str, graded_by: str | None = None) -> Usual:
-    """What the model's answers, or the verdicts of one judge on them, have used lately."""
-    newest_first = journal.read_newest(Stream(stream.name, _Used), model)
-    told = (one.usage for one in newest_first if one.graded_by == graded_by and one.told)
-    usages = list(islice(told, ENOUGH))
-    return Usual(
-        len(usages),
-        _mean(usage.output_tokens for usage in usages),
-        _mean(usage.cost_usd for usage in usages),
-    )
-
-
 class _Row(Protocol[T_co]):
     """What has a length and numbered places, and need not be more of a sequence."""
 
@@ -80,42 +53,45 @@ def few(everything: _Row[T]) -> list[T]:
     return [everything[index] for index in range(0, len(everything), step)]
 
 
-def estimate(
-    calls: int, guesses: Sequence[Usage], known: Usual, prices: Prices, noun: str
-) -> Estimate:
-    """So many calls like those that are guessed at, as far as earlier ones do not tell more."""
-    if not calls:
-        return NO_CALLS
-    asked = _mean(guess.input_tokens for guess in guesses) or 0.0
+class Part(NamedTuple):
+    """Calls in one suite: how many, what some of them may use, and what earlier ones have used."""
+
+    calls: int
+    guesses: Sequence[Usage]
+    known: Usual
+
+
+def estimate(parts: Iterable[Part], prices: Prices, noun: str) -> Estimate:
+    """What calls will use, as far as it goes by earlier ones in the same suite."""
+    pending = [part for part in parts if part.calls]
+    total = NO_CALLS
+    for part in pending:
+        total = total.plus(_of_one_suite(part, prices))
+    return total._replace(by=_basis(pending, noun))
+
+
+def _of_one_suite(part: Part, prices: Prices) -> Estimate:
+    calls, guesses, known = part
+    asked = mean(guess.input_tokens for guess in guesses) or 0.0
     replied = known.output_tokens
     if replied is None:
-        replied = _mean(guess.output_tokens for guess in guesses) or 0.0
+        replied = mean(guess.output_tokens for guess in guesses) or 0.0
     each = known.cost_usd
     if each is None:
         likely = (guess.model_copy(update={"output_tokens": round(replied)}) for guess in guesses)
-        each = _mean(priced(usage, prices).cost_usd for usage in likely)
+        each = mean(priced(usage, prices).cost_usd for usage in likely)
     return Estimate(
         calls,
         round(asked * calls),
         round(replied * calls),
         None if each is None else each * calls,
-        f"by {known.calls} earlier {noun}" if known.calls else BY_LENGTH,
     )
 
 
-class _Used(Record):
-    """What a prediction or judgement used, without the rest of it."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-    usage: Usage = Usage()
-    graded_by: str | None = None
-
-    @property
-    def told(self) -> bool:
-        return self.usage.tokens is not None or self.usage.cost_usd is not None
-
-
-def _mean(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return fmean(known) if known else None
+def _basis(pending: Sequence[Part], noun: str) -> str:
+    """What tells it: earlier calls, and the length of what is asked in suites without any."""
+    earlier = sum(part.known.calls for part in pending)
+    told = [f"by {earlier} earlier {noun}"] if earlier else []
+    if any(not part.known.calls for part in pending):
+        told.append(BY_LENGTH)
+    return " and ".join(told)

@@ -11,7 +11,7 @@ from eval_pipeline.errors import MendableError
 from eval_pipeline.history import Pending, ReplyKey
 from eval_pipeline.journal import PREDICTIONS, GoneError, Journal
 from eval_pipeline.money import Ledger, guessed, unpriced
-from eval_pipeline.planning.estimates import NO_CALLS, Estimate, estimate, few, usual
+from eval_pipeline.planning.estimates import NO_CALLS, Estimate, Part, estimate, few
 from eval_pipeline.planning.plans import Limit, ModelPlan
 from eval_pipeline.planning.verdicts import Coming, Judging
 from eval_pipeline.planning.versions import Likeness, Versions
@@ -24,6 +24,7 @@ from eval_pipeline.settings import Settings
 from eval_pipeline.stages.asker import Asker
 from eval_pipeline.stages.grading import graders_of
 from eval_pipeline.stages.predict import Launch, wanted_run
+from eval_pipeline.usual import usual
 
 NOTHING_CARRIED = Carried(frozenset(), {})
 
@@ -149,9 +150,13 @@ class _Planner:
 
     def _estimate(self, asker: Asker, run: Run, left: Pending) -> Estimate:
         items, model = self.versions.items(run.benchmark_version), asker.model
-        guesses = [_guessed(asker, items[reply.key]) for reply in few(left)]
-        known = usual(self.journal, PREDICTIONS, model.id)
-        return estimate(len(left), guesses, known, model.prices, "answers")
+        by_suite = left.by_suite()
+        known = usual(self.journal, PREDICTIONS, model.id, by_suite)
+        parts = [
+            Part(len(some), [_guessed(asker, items[one.key]) for one in few(some)], known[suite])
+            for suite, some in by_suite.items()
+        ]
+        return estimate(parts, model.prices, "answers")
 
     def _judged(self, model: Model, coming: Coming | None) -> Estimate:
         return self.judging.estimate(model.id, coming) if self.judging else NO_CALLS

@@ -1,6 +1,6 @@
 """How many verdicts a launch would ask for at most, and what they would cost."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,13 +15,14 @@ from eval_pipeline.exam.judge import judge_request
 from eval_pipeline.history import PAST_RUNS, Pending
 from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, Journal
 from eval_pipeline.money import TOKENS_PER_REPLY, guessed
-from eval_pipeline.planning.estimates import NO_CALLS, Estimate, Usual, estimate, few, usual
+from eval_pipeline.planning.estimates import NO_CALLS, Estimate, Part, estimate, few
 from eval_pipeline.providers.chat import ChatRequest
 from eval_pipeline.records import ExamQuestion, ItemKey, Model, Run, Usage
 from eval_pipeline.stages.grading import Grader, ModelJudge
 from eval_pipeline.stages.predict import Launch
 from eval_pipeline.stages.reviewing import PROMPT
 from eval_pipeline.stages.unjudged import By, results_of, settled_of
+from eval_pipeline.usual import Usual, usual
 
 
 class Coming(NamedTuple):
@@ -55,44 +56,56 @@ class Judging:
 
     def estimate(self, model: str, coming: Coming | None) -> Estimate:
         """All verdicts on this model's replies, those that are there and those that will be."""
-        known = usual(self.journal, PREDICTIONS, model).output_tokens
-        answer_tokens = TOKENS_PER_REPLY if known is None else known
-        answers: Counter[str] = Counter()
-        code = 0
+        answers: dict[str, Counter[str]] = defaultdict(Counter)
+        code: Counter[str] = Counter()
         for run, more in self._runs(model, coming):
-            for grader, pending in self._pending(run, more):
-                answers[grader.judge] += pending[False]
-                code += pending[True]
-        total = self._reviews(code, answer_tokens)
+            for left in self._pending(run, more):
+                answers[left.grader.judge].update(left.answers)
+                code.update(left.code)
+        tokens = self._tokens(model, {*code, *(suite for one in answers.values() for suite in one)})
+        total = self._reviews(code, tokens)
         for grader in self.graders:
             if grader.model is not None:
                 calls = answers[grader.judge]
-                total = total.plus(self._verdicts(grader.model, model, calls, answer_tokens))
+                total = total.plus(self._verdicts(grader.model, model, calls, tokens))
         return total
 
+    def _tokens(self, model: str, suites: Set[str]) -> Mapping[str, float]:
+        """How long the answers are that whoever judges has to read."""
+        known = usual(self.journal, PREDICTIONS, model, suites) if suites else {}
+        return {
+            suite: TOKENS_PER_REPLY if one.output_tokens is None else one.output_tokens
+            for suite, one in known.items()
+        }
+
     def _verdicts(
-        self, judge: ModelJudge, model: str, calls: int, answer_tokens: float
+        self, judge: ModelJudge, model: str, calls: Counter[str], tokens: Mapping[str, float]
     ) -> Estimate:
         if not calls:
             return NO_CALLS
-        read = [_with_answer(usage, answer_tokens) for usage in self._questions[judge.model.id]]
-        known = usual(self.journal, JUDGED, model, judge.model.id)
-        return estimate(calls, read, known, judge.model.prices, "verdicts")
+        known = usual(self.journal, JUDGED, model, calls, judge.model.id)
+        parts = [
+            Part(count, [_with_answer(one, tokens[suite]) for one in questions], known[suite])
+            for suite, count in calls.items()
+            for questions in [self._questions_of(judge, suite)]
+        ]
+        return estimate(parts, judge.model.prices, "verdicts")
 
-    def _reviews(self, code: int, answer_tokens: float) -> Estimate:
+    def _reviews(self, code: Counter[str], tokens: Mapping[str, float]) -> Estimate:
         """Of the AI grader, which is asked about each criterion of a task."""
         if self.reviewer is None or not code or not self._tasks:
             return NO_CALLS
         criteria = sum(len(task.config.review) for task in self._tasks) / len(self._tasks)
-        read = []
-        for task in self._tasks:
-            message: dict[str, JsonValue] = {
-                "role": "user",
-                "content": PROMPT.read_text("utf-8") + task.question,
-            }
-            usage = guessed(ChatRequest(self.reviewer.request_name, (message,)))
-            read.append(_with_answer(usage, answer_tokens))
-        return estimate(round(code * criteria), read, Usual(), self.reviewer.prices, "verdicts")
+        read = [_review(self.reviewer, task) for task in self._tasks]
+        parts = [
+            Part(
+                round(count * criteria),
+                [_with_answer(usage, tokens[suite]) for usage in read],
+                Usual(),
+            )
+            for suite, count in code.items()
+        ]
+        return estimate(parts, self.reviewer.prices, "verdicts")
 
     def _runs(self, model: str, coming: Coming | None) -> Iterator[tuple[Run, Coming | None]]:
         """The runs that would be judged, and what one of them will have besides."""
@@ -107,12 +120,10 @@ class Judging:
         if coming and not opened:
             yield coming.run, coming
 
-    def _pending(
-        self, run: Run, coming: Coming | None
-    ) -> Iterator[tuple[Grader, Mapping[bool, int]]]:
-        """For each grader how many replies it has to judge: answers (False) and code (True)."""
+    def _pending(self, run: Run, coming: Coming | None) -> Iterator["_Left"]:
+        """For each grader how many replies of each suite it has to judge."""
         coding = self._coding_suites(run)
-        results = results_of(self.journal, run, coding)
+        results = results_of(self.journal, run)
         settled = settled_of(
             self.journal, run, results.keys(), self.launch, by_any=not self._each_judges_all
         )
@@ -120,12 +131,11 @@ class Judging:
             return
         for grader in self._graders(run, coding):
             by = (grader.judge, grader.version)
-            there = results.keys() - settled.by.get(by, set())
-            count = Counter(results[one] for one in there)
+            count = Counter(results[one] for one in results.keys() - settled.by.get(by, set()))
             if coming is not None:
-                new = (run.plan[one % len(run.plan)] for one in coming.unjudged(by))
-                count.update(key.suite in coding for key in new)
-            yield grader, count
+                count.update(run.plan[one % len(run.plan)].suite for one in coming.unjudged(by))
+            code = Counter({suite: number for suite, number in count.items() if suite in coding})
+            yield _Left(grader, count - code, code)
 
     def _is_settled(self, coming: Coming | None, whole: Sequence[By], *, has_results: bool) -> bool:
         """Whether one judge has judged it as a whole, and nothing comes that it has not."""
@@ -161,18 +171,30 @@ class Judging:
         published = {one.benchmark_version for one in minted(self.journal)[-1:]}
         return {self.benchmark.version.benchmark_version} | published
 
+    def _questions_of(self, judge: ModelJudge, suite: str) -> Sequence[Usage]:
+        """Those of that suite; of one that there is no longer, any."""
+        by_suite = self._questions[judge.model.id]
+        return by_suite.get(suite) or [usage for some in by_suite.values() for usage in some]
+
     @cached_property
-    def _questions(self) -> Mapping[str, Sequence[Usage]]:
-        """For each judge what it has to read with some answers, these themselves left out."""
-        coding = self.benchmark.version.coding_suites
-        keys = few([key for key in self.benchmark.items if key.suite not in coding])
-        judges = [grader.model for grader in self.graders if grader.model]
-        found: dict[str, list[Usage]] = {judge.model.id: [] for judge in judges}
-        for item in map(self.benchmark.items.__getitem__, keys):
-            if isinstance(item, ExamQuestion):
-                for judge in judges:
-                    found[judge.model.id].append(guessed(_request(judge, item)))
-        return found
+    def _questions(self) -> Mapping[str, Mapping[str, Sequence[Usage]]]:
+        """For each judge and suite what it has to read with some answers, these left out."""
+        coding, keys = self.benchmark.version.coding_suites, defaultdict(list)
+        for key in self.benchmark.items:
+            if key.suite not in coding:
+                keys[key.suite].append(key)
+        items = self.benchmark.items
+        return {
+            judge.model.id: {
+                suite: [
+                    guessed(_request(judge, item))
+                    for item in map(items.__getitem__, few(some))
+                    if isinstance(item, ExamQuestion)
+                ]
+                for suite, some in keys.items()
+            }
+            for judge in (grader.model for grader in self.graders if grader.model)
+        }
 
     @cached_property
     def _tasks(self) -> Sequence[CodingTask]:
@@ -180,6 +202,22 @@ class Judging:
         keys: list[ItemKey] = few([key for key in self.benchmark.items if key.suite in coding])
         items = map(self.benchmark.items.__getitem__, keys)
         return [item for item in items if isinstance(item, CodingTask)]
+
+
+class _Left(NamedTuple):
+    """What a grader has to judge in a run, suite by suite: answers to questions, and code."""
+
+    grader: Grader
+    answers: Counter[str]
+    code: Counter[str]
+
+
+def _review(reviewer: Model, task: CodingTask) -> Usage:
+    message: dict[str, JsonValue] = {
+        "role": "user",
+        "content": PROMPT.read_text("utf-8") + task.question,
+    }
+    return guessed(ChatRequest(reviewer.request_name, (message,)))
 
 
 def _request(judge: ModelJudge, item: ExamQuestion) -> ChatRequest:

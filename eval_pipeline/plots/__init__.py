@@ -5,7 +5,7 @@ Loading this takes a moment, for it loads matplotlib: import it where pictures a
 
 from eval_pipeline.plots.accuracy import accuracy_plot
 from eval_pipeline.plots.categories import category_plot
-from eval_pipeline.plots.cost import cost_plot, pareto_front
+from eval_pipeline.plots.cost import cost_plot
 from eval_pipeline.plots.files import as_markdown, png, svg, write_plots
 from eval_pipeline.plots.reliability import reliability_plot
 
@@ -14,7 +14,6 @@ __all__ = [
     "as_markdown",
     "category_plot",
     "cost_plot",
-    "pareto_front",
     "png",
     "reliability_plot",
     "svg",

@@ -1,7 +1,5 @@
 """What accuracy costs: each model's accuracy against its cost, and who is worth the money."""
 
-from collections.abc import Sequence
-from math import isnan
 from textwrap import wrap
 from typing import Any
 
@@ -26,6 +24,7 @@ from eval_pipeline.plots.drawing import (
     span,
 )
 from eval_pipeline.plots.labels import listed, prepared, titled
+from eval_pipeline.stats.pareto import pareto_front
 
 _NOTE = "Blue, the Pareto front: nobody is at least as good for less, nor better for as much."
 _REAL = " Simulated models are left out of this comparison."
@@ -35,25 +34,6 @@ _LARGE_SPREAD, _MANY_DECADES = 20, 1000
 _LINE = 0.165
 # Where its columns are, as shares of its width; names come last, for they may be of any length.
 _COLUMNS = ((0.04, "right"), (0.19, "right"), (0.35, "right"), (0.39, "left"))
-
-
-def pareto_front(costs: Sequence[float], accuracies: Sequence[float]) -> list[int]:
-    """Who is not beaten, cheapest first: nobody else costs no more and is no worse.
-
-    Equals do not beat each other. Who has no cost or no accuracy is not in front.
-    """
-    pairs = enumerate(zip(costs, accuracies, strict=True))
-    known = [one for one, pair in pairs if not any(map(isnan, pair))]
-    front: list[int] = []
-    for one in sorted(known, key=lambda one: (costs[one], -accuracies[one])):
-        best = front[-1] if front else None
-        if (
-            best is None
-            or accuracies[one] > accuracies[best]
-            or (costs[one], accuracies[one]) == (costs[best], accuracies[best])
-        ):
-            front.append(one)
-    return front
 
 
 @drawing()

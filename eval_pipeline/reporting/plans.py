@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from eval_pipeline.money import TOKENS_PER_REPLY
-from eval_pipeline.planning import BudgetCheck, Estimate, ModelPlan, check_budgets, total
+from eval_pipeline.planning import BY_LENGTH, BudgetCheck, Estimate, ModelPlan, check_budgets, total
 from eval_pipeline.reporting.cells import a_table, about, named
 from eval_pipeline.reporting.fitting import Cell, FittedTable
 
@@ -166,14 +166,16 @@ def _about(one: Estimate) -> str:
 
 def _basis(plans: Sequence[ModelPlan]) -> Iterator[str]:
     """What the numbers rest on."""
-    known = sum("earlier" in plan.asking.by for plan in plans)
-    guessed = sum(bool(plan.asking.calls) for plan in plans) - known
+    known = {plan.model for plan in plans if "earlier" in plan.asking.by}
+    guessed = {plan.model for plan in plans if BY_LENGTH in plan.asking.by}
     told = []
     if known:
-        told.append(f"for {_count(known, 'model')} on what earlier answers took")
+        told.append(f"for {_count(len(known), 'model')} on what earlier answers took")
     if guessed:
+        where = ", in suites without any," if known & guessed else ""
         replies = f"{TOKENS_PER_REPLY:,} tokens per reply (who thinks at length needs more)"
-        told.append(f"for {_count(guessed, 'model')} on the length of the questions and {replies}")
+        of_whom = f"for {_count(len(guessed), 'model')}{where}"
+        told.append(f"{of_whom} on the length of the questions and {replies}")
     if told:
         yield f"It rests {', and '.join(told)}."
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from threading import Lock
 
-from pydantic import ConfigDict
+from pydantic import AwareDatetime, ConfigDict
 
 from eval_pipeline.analysis.asking import Analyst
 from eval_pipeline.analysis.evidence import Evidence, read_found
@@ -17,6 +17,7 @@ from eval_pipeline.analysis.records import Diagnosis, Explanation
 from eval_pipeline.benchmark import past_items
 from eval_pipeline.forms import Given
 from eval_pipeline.journal import DIAGNOSES, Journal, Stream
+from eval_pipeline.kinds import gaps_hash
 from eval_pipeline.money import Ledger, unpriced
 from eval_pipeline.outcomes import Outcome
 from eval_pipeline.providers.gateways import Gateways
@@ -33,6 +34,7 @@ from eval_pipeline.stages.workers import (
     stopped_by_trouble,
     unless_stopped,
 )
+from eval_pipeline.usual import usual
 from eval_pipeline.warehouse import Warehouse
 
 log = logging.getLogger(__name__)
@@ -93,6 +95,8 @@ class _DiagnosisBrief(Record):
     analyst_version: str
     outcome: Outcome
     launch: str | None = None
+    gaps_hash: str | None = None
+    finished_at: AwareDatetime
 
 
 _DIAGNOSIS_BRIEFS = Stream(DIAGNOSES.name, _DiagnosisBrief)
@@ -147,13 +151,13 @@ class _Analyse:
                     return
                 ask = partial(self.asking.ask, shift=shift)
                 given = await self.analyst.explain(evidence, ask)
-                await shift.land(self._diagnosis(failure, given), writer)
+                await shift.land(self._diagnosis(evidence, given), writer)
 
             await shift.work_through(failures, do)
         await compact(self.journal, DIAGNOSES, model, run_id)
 
-    def _diagnosis(self, failure: Failure, given: Given[Explanation]) -> Diagnosis:
-        reply = given.reply
+    def _diagnosis(self, evidence: Evidence, given: Given[Explanation]) -> Diagnosis:
+        failure, reply = evidence.failure, given.reply
         return Diagnosis(
             prediction_id=failure.prediction_id,
             run_id=failure.run_id,
@@ -175,6 +179,7 @@ class _Analyse:
             usage=given.usage,
             attempts=given.attempts,
             launch=self.launch,
+            gaps_hash=gaps_hash(evidence.item),
             finished_at=now(),
         )
 
@@ -193,12 +198,21 @@ class _Analyse:
     async def _guess_usd(self, failures: Sequence[Failure], read: "_Read") -> float | None:
         if not self.analyst.model.prices.known:
             return None
-        usual = self.ledger.usual_usd(DIAGNOSES, failures[0].model)
-        if usual is not None:
-            return usual * len(failures)
+        by_suite: dict[str, list[Failure]] = defaultdict(list)
+        for failure in failures:
+            by_suite[failure.suite].append(failure)
+        known = await in_a_thread(usual, self.journal, DIAGNOSES, failures[0].model, by_suite)
+        usd = 0.0
+        for suite, some in by_suite.items():
+            each = known[suite].cost_usd
+            usd += len(some) * (await self._guess_one_usd(some, read) if each is None else each)
+        return usd
+
+    async def _guess_one_usd(self, failures: Sequence[Failure], read: "_Read") -> float:
+        """By what the analyst has to read about the first of them."""
         few = (await read(failures[:READ_AT_ONCE])).values()
         guesses = [self.asking.forecast.guess(self.analyst.request(one)).cost_usd for one in few]
-        return sum(guesses) / max(len(guesses), 1) * len(failures)
+        return sum(guesses) / max(len(guesses), 1)
 
     def _warn(self, tally: Tally) -> None:
         warning = unpriced(self.analyst.model, self.settings.budget)
@@ -216,16 +230,20 @@ class _Analyse:
 
     def _unexplained(self, model: str, run_id: str, failures: Sequence[Failure]) -> list[Failure]:
         by = (self.analyst.model.id, self.analyst.version)
-        explained = {
-            (one.prediction_id, one.judge, one.judge_version)
-            for one in self.journal.read(_DIAGNOSIS_BRIEFS, model, run_id)
-            if (one.analyst, one.analyst_version) == by and self._stands(one)
-        }
+        last: dict[tuple[str, str, str], _DiagnosisBrief] = {}
+        for said in self.journal.read(_DIAGNOSIS_BRIEFS, model, run_id):
+            if (said.analyst, said.analyst_version) == by and self._stands(said):
+                about = (said.prediction_id, said.judge, said.judge_version)
+                last[about] = max(last.get(about, said), said, key=lambda one: one.finished_at)
         return [
             one
             for one in failures
-            if (one.prediction_id, one.judge, one.judge_version) not in explained
+            if not self._explains(last.get((one.prediction_id, one.judge, one.judge_version)), one)
         ]
+
+    def _explains(self, said: _DiagnosisBrief | None, failure: Failure) -> bool:
+        """Whether it does so in the light of all faults of the task that are known now."""
+        return said is not None and said.gaps_hash == gaps_hash(self._item(failure))
 
     def _stands(self, diagnosis: _DiagnosisBrief) -> bool:
         """Whether it is an explanation that need not be given again."""

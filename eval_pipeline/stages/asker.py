@@ -54,7 +54,7 @@ class Asker:
 
     def request_hash(self, item: Item, sample: int) -> str:
         """Equal for requests that ask for the same in the same way."""
-        return self.hashes.of(self._request(item, sample), item, sample)
+        return self.hashes.of(self.request(item, sample), item, sample)
 
     def estimate(self, pending: Pending, items: Mapping[ItemKey, Item]) -> float | None:
         """What asking all of them will cost, judged by the length of a few; None if unpriced."""
@@ -63,7 +63,7 @@ class Asker:
         step = len(pending) // ITEMS_TO_ESTIMATE_BY + 1
         few = [pending[index] for index in range(0, len(pending), step)]
         try:
-            requests = [self._request(items[key], sample) for key, sample in few]
+            requests = [self.request(items[key], sample) for key, sample in few]
             guesses = [self.asking.forecast.guess(request) for request in requests]
         except Exception:  # an item that can not be asked must not cost the others
             log.exception("%s: what it will cost could not be estimated.", self.model.id)
@@ -87,7 +87,7 @@ class Asker:
         self, item: Item, sample: int, run_id: str, shift: Shift, writer: JournalWriter[Prediction]
     ) -> None:
         """Asks, and hands the journal what it needs to make a prediction of it."""
-        request = self._request(item, sample)
+        request = self.request(item, sample)
         asked = await self.asking.ask(request, shift)
         outcome, finished_at = asked.outcome, now()
 
@@ -134,7 +134,7 @@ class Asker:
                 return {**extra, "seed": seed + sample}
         return extra
 
-    def _request(self, item: Item, sample: int) -> ChatRequest:
+    def request(self, item: Item, sample: int) -> ChatRequest:
         return ChatRequest(
             model=self.model.request_name,
             messages=self.prompts.messages(item, self.model),

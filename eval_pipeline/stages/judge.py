@@ -4,8 +4,7 @@ import asyncio
 import logging
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from functools import cached_property
-from itertools import islice
+from functools import cached_property, partial
 from typing import NamedTuple
 
 from eval_pipeline.benchmark import minted, past_items, past_version
@@ -13,25 +12,26 @@ from eval_pipeline.coding.records import CodingTask
 from eval_pipeline.history import PAST_RUNS
 from eval_pipeline.journal import (
     JUDGED,
-    PREDICTIONS,
     RUNS,
     VERSIONS,
-    GoneError,
     Journal,
     JournalWriter,
 )
 from eval_pipeline.money import Ledger, unpriced
 from eval_pipeline.providers.gateways import Gateways
 from eval_pipeline.records import ExamQuestion, Item, ItemKey, Judgement, Model, Prediction, Run
+from eval_pipeline.running import in_a_thread
 from eval_pipeline.runs import Mode, RunError
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.grading import Grader, graders_of
 from eval_pipeline.stages.predict import Launch
 from eval_pipeline.stages.reviewing import Reviewing
-from eval_pipeline.stages.unjudged import Settled, results_of, settled_of
+from eval_pipeline.stages.unjudged import Settled, predictions_of, results_of, settled_of
+from eval_pipeline.stages.verdict_costs import VerdictCosts
 from eval_pipeline.stages.workers import (
     Shift,
     Tally,
+    WorkedOn,
     compact,
     holding,
     stopped_by_trouble,
@@ -40,7 +40,6 @@ from eval_pipeline.stages.workers import (
 from eval_pipeline.stages.workshop import Workshop
 
 log = logging.getLogger(__name__)
-ANSWERS_TO_ESTIMATE_BY = 50
 _Items = Mapping[ItemKey, Item]
 _Writer = JournalWriter[Judgement]
 
@@ -100,10 +99,18 @@ class _Job(NamedTuple):
     answers: Set[str]
     code: Set[str]
     tally: Tally
+    suites: Mapping[str, str]
 
     @property
     def pending(self) -> Set[str]:
         return self.answers | self.code
+
+    def by_suite(self, some: Set[str]) -> Mapping[str, Set[str]]:
+        """These predictions apart, by the suite of their item."""
+        found: dict[str, set[str]] = {}
+        for one in some:
+            found.setdefault(self.suites[one], set()).add(one)
+        return found
 
 
 @dataclass(frozen=True)
@@ -131,6 +138,9 @@ class _Judge:
                 for run in self._runs(model):
                     async with unless_stopped():
                         jobs = await asyncio.to_thread(self._jobs, run, tallies)
+                    if jobs or self.launch.names_runs:
+                        for tally in tallies:
+                            tally.runs.append(WorkedOn(run.run_id, run.model))
                     if jobs:
                         await self._judge_run(run, jobs)
         for tally in tallies:
@@ -148,7 +158,8 @@ class _Judge:
     async def _do(self, run: Run, job: _Job) -> None:
         with stopped_by_trouble(job.tally):
             job.tally.planned += len(job.pending)
-            self._announce(run, job)
+            async with unless_stopped():
+                await self._announce(run, job)
             items = self._items(run)
             async with (
                 self.journal.writer(JUDGED, run.model, run.run_id) as writer,
@@ -166,7 +177,7 @@ class _Judge:
             if isinstance(item := items[one.key], ExamQuestion):
                 await shift.land(await job.grader.grade(one, item, shift), writer)
 
-        await shift.work_through(self._predictions(run, job.answers), do)
+        await shift.work_through(predictions_of(self.journal, run, job.answers), do)
 
     async def _grade_code(self, run: Run, job: _Job, items: _Items, writer: _Writer) -> None:
         """Beside the judges, which wait for others while this needs the machine itself."""
@@ -180,7 +191,7 @@ class _Judge:
                 if isinstance(item := items[one.key], CodingTask):
                     await shift.land(await job.grader.grade_code(one, item, code, reviewer), writer)
 
-            await shift.work_through(self._predictions(run, job.code), do)
+            await shift.work_through(predictions_of(self.journal, run, job.code), do)
 
     def _shift(self, run: Run, job: _Job, num_workers: int) -> Shift:
         return Shift(
@@ -190,12 +201,12 @@ class _Judge:
             stop_after_failures=self.settings.requests.stop_after_failures,
         )
 
-    def _announce(self, run: Run, job: _Job) -> None:
-        each, tally = self._expected_usd(run, job), job.tally
-        if each is not None:
-            tally.estimated_usd = (tally.estimated_usd or 0.0) + each * len(job.pending)
+    async def _announce(self, run: Run, job: _Job) -> None:
+        usd, tally = await in_a_thread(self._expected_usd, run, job), job.tally
+        if usd is not None:
+            tally.estimated_usd = (tally.estimated_usd or 0.0) + usd
         answers = f"{len(job.pending)} answers of run {run.run_id[:8]} to judge"
-        cost = "at an unknown cost" if each is None else f"about {each * len(job.pending):.2f} USD"
+        cost = "at an unknown cost" if usd is None else f"about {usd:.2f} USD"
         log.info("%s: %s, %s", tally.model, answers, cost)
         asked = job.grader.model
         warning = asked and unpriced(asked.model, self.settings.budget)
@@ -204,13 +215,9 @@ class _Judge:
             tally.warnings.append(warning)
 
     def _expected_usd(self, run: Run, job: _Job) -> float | None:
-        """By what verdicts have cost before, unless those may have been another judge's."""
-        if len(self.graders) == 1 and not job.grader.rules:
-            usual = self.ledger.usual_usd(JUDGED, run.model)
-            if usual is not None:
-                return usual
-        few = list(islice(self._predictions(run, job.pending), ANSWERS_TO_ESTIMATE_BY))
-        return job.grader.guess_usd(few, self._items(run))
+        read = partial(predictions_of, self.journal, run)
+        costs = VerdictCosts(self.journal, run.model, job.grader, self._items(run), read)
+        return costs.expect(job.by_suite(job.answers), job.by_suite(job.code))
 
     def _runs(self, model: str) -> Iterator[Run]:
         wanted = self.launch.run_for(model)
@@ -243,23 +250,10 @@ class _Judge:
                 len(self.left_out),
             )
 
-    def _predictions(self, run: Run, pending: Set[str]) -> Iterator[Prediction]:
-        """Reads them as they are needed, however long judging takes."""
-        left = set(pending)
-        while left:
-            try:
-                for one in self.journal.read(PREDICTIONS, run.model, run.run_id):
-                    if one.prediction_id in left:
-                        left.discard(one.prediction_id)
-                        yield one
-            except GoneError:  # compacted meanwhile: they stand in another file now
-                continue
-            return
-
     def _jobs(self, run: Run, tallies: Sequence[Tally]) -> list[_Job]:
         """What is left to judge, for every judge that has not had to stop."""
         coding = self._coding_suites(run)
-        results = results_of(self.journal, run, coding)
+        results = results_of(self.journal, run)
         graders = self._graders(run, coding)
         settled = settled_of(
             self.journal, run, results.keys(), self.launch, by_any=not self.this_judge
@@ -268,8 +262,8 @@ class _Judge:
         jobs = []
         for grader, tally in zip(graders, tallies, strict=False):
             pending = settled.pending(results.keys(), (grader.judge, grader.version))
-            code = {one for one in pending if results[one]}
-            jobs.append(_Job(grader, pending - code, code, tally))
+            code = {one for one in pending if results[one] in coding}
+            jobs.append(_Job(grader, pending - code, code, tally, results))
         # A spent budget is that of one run: it does not fail the tally.
         return [job for job in jobs if job.pending and not job.tally.failed]
 

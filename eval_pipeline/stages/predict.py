@@ -10,7 +10,7 @@ from functools import partial
 from eval_pipeline.benchmark import Benchmark, past_items
 from eval_pipeline.carrying import carry_over
 from eval_pipeline.fingerprints import fingerprint
-from eval_pipeline.history import ReplyKey
+from eval_pipeline.history import Pending, ReplyKey
 from eval_pipeline.journal import ATTEMPTS, PREDICTIONS, Journal
 from eval_pipeline.money import Ledger
 from eval_pipeline.providers.gateways import Gateways
@@ -26,7 +26,15 @@ from eval_pipeline.runs import (
 )
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.asker import Asker
-from eval_pipeline.stages.workers import Shift, Tally, compact, holding, stopped_by_trouble
+from eval_pipeline.stages.workers import (
+    Shift,
+    Tally,
+    WorkedOn,
+    compact,
+    holding,
+    stopped_by_trouble,
+)
+from eval_pipeline.usual import usual
 
 log = logging.getLogger(__name__)
 Places = Callable[[Model], AbstractAsyncContextManager[None]]
@@ -129,7 +137,7 @@ class _Predict:
             except NothingFailedError as nothing:
                 log.info(nothing)
                 return
-            tally.run_id = opened.run.run_id
+            tally.runs.append(WorkedOn(opened.run.run_id, model.id))
             if self.launch.repairs and opened.run.run_id == self.launch.run_id:
                 # There was nothing to mend, so it is an evaluation after all.
                 await in_a_thread(partial(self._note_attempt, model, repair=False))
@@ -154,7 +162,7 @@ class _Predict:
             opened = await self._carry_over(asker, opened, items)
         tally.planned = len(opened.pending)
         account = self.ledger.account(run_id, asker.model.id)
-        tally.estimated_usd = self._estimate(asker, opened, items)
+        tally.estimated_usd = await self._estimate(asker, opened.pending, items)
         tally.warnings.extend(asker.warnings(self.settings, opened.run.samples))
         if warning := account.warning(tally.estimated_usd):
             tally.warnings.append(f"{asker.model.id}: {warning}")
@@ -174,14 +182,20 @@ class _Predict:
             await shift.work_through(opened.pending, do)
         await compact(self.journal, PREDICTIONS, asker.model.id, run_id)
 
-    def _estimate(
-        self, asker: Asker, opened: OpenRun, items: Mapping[ItemKey, Item]
+    async def _estimate(
+        self, asker: Asker, pending: Pending, items: Mapping[ItemKey, Item]
     ) -> float | None:
-        """By what this model's answers have cost before, else by the length of some questions."""
-        known = self.ledger.usual_usd(PREDICTIONS, asker.model.id)
-        return (
-            asker.estimate(opened.pending, items) if known is None else known * len(opened.pending)
-        )
+        """By what answers have cost before in each suite, else by the length of some questions."""
+        by_suite = pending.by_suite()
+        known = await in_a_thread(usual, self.journal, PREDICTIONS, asker.model.id, by_suite)
+        usd = 0.0
+        for suite, some in by_suite.items():
+            each = known[suite].cost_usd
+            part = asker.estimate(some, items) if each is None else each * len(some)
+            if part is None:
+                return None
+            usd += part
+        return usd
 
     def _open(self, asker: Asker) -> OpenRun:
         launch = self.launch

@@ -2,13 +2,13 @@
 
 from array import array
 from collections import defaultdict
-from collections.abc import Mapping, Set
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 
 from eval_pipeline.history import PREDICTION_BRIEFS, JudgementBrief, Replies
-from eval_pipeline.journal import JUDGED, GoneError, Journal, Stream
+from eval_pipeline.journal import JUDGED, PREDICTIONS, GoneError, Journal, Stream
 from eval_pipeline.outcomes import Outcome
-from eval_pipeline.records import Run
+from eval_pipeline.records import Prediction, Run
 from eval_pipeline.runs import Mode
 from eval_pipeline.stages.predict import Launch
 
@@ -37,19 +37,19 @@ class Settled:
         return set() if self.whole else results - self.by.get(by, set())
 
 
-def results_of(journal: Journal, run: Run, suites: Set[str]) -> Mapping[str, bool]:
+def results_of(journal: Journal, run: Run) -> Mapping[str, str]:
     """Ids of the predictions that say something about the model, and are the last to do so.
 
-    With each of them, whether it is an answer to an item of one of these suites.
+    With each of them, the suite of its item.
     """
     while True:
         try:
-            return _last_results(journal, run, suites)
+            return _last_results(journal, run)
         except GoneError:  # compacted meanwhile: they stand in another file now
             continue
 
 
-def _last_results(journal: Journal, run: Run, suites: Set[str]) -> Mapping[str, bool]:
+def _last_results(journal: Journal, run: Run) -> Mapping[str, str]:
     """In one pass, for the model may still be asked: read again, the journal may have grown."""
     replies = Replies(run.plan, run.samples)
     moments = array("d", [0.0]) * len(replies)
@@ -60,7 +60,21 @@ def _last_results(journal: Journal, run: Run, suites: Set[str]) -> Mapping[str, 
             moments[reply] = moment
             ids[reply] = brief.prediction_id if brief.outcome.is_result else None
     found = ((one, run.plan[place % len(run.plan)]) for place, one in enumerate(ids))
-    return {one: key.suite in suites for one, key in found if one is not None}
+    return {one: key.suite for one, key in found if one is not None}
+
+
+def predictions_of(journal: Journal, run: Run, ids: Set[str]) -> Iterator[Prediction]:
+    """Reads them as they are needed, however long judging takes."""
+    left = set(ids)
+    while left:
+        try:
+            for one in journal.read(PREDICTIONS, run.model, run.run_id):
+                if one.prediction_id in left:
+                    left.discard(one.prediction_id)
+                    yield one
+        except GoneError:  # compacted meanwhile: they stand in another file now
+            continue
+        return
 
 
 def settled_of(

@@ -13,7 +13,7 @@ from contextlib import (
 )
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from eval_pipeline.analysis.records import Diagnosis
 from eval_pipeline.coding.sandbox.sandbox import SandboxError
@@ -38,13 +38,20 @@ MOST_WAITING = 10
 INTERRUPTED = "interrupted"
 
 
+class WorkedOn(NamedTuple):
+    """A run that something was done for, or that was named and needed nothing."""
+
+    run_id: str
+    model: str
+
+
 @dataclass
 class Tally:
     """What a stage did for one model: counted as it happens, reported at the end."""
 
     model: str
     verb: str
-    run_id: str | None = None
+    runs: list[WorkedOn] = field(default_factory=list)
     planned: int = 0
     estimated_usd: float | None = None
     outcomes: Counter[Outcome] = field(default_factory=Counter)

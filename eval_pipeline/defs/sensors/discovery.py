@@ -3,8 +3,9 @@
 import dagster as dg
 
 from eval_pipeline.defs.partitions import MODELS
+from eval_pipeline.deployment import journal_of, refuse_production
 from eval_pipeline.discovery import NOTHING_SELECTED, Look, look
-from eval_pipeline.journal import Journal, JournalError
+from eval_pipeline.journal import JournalError
 from eval_pipeline.providers.model_lists import CatalogError
 from eval_pipeline.running import run_async
 from eval_pipeline.settings import Settings
@@ -24,7 +25,8 @@ def build_discovery(settings: Settings) -> dg.Definitions:
     )
     def discovery(context: dg.SensorEvaluationContext) -> dg.RunRequest | dg.SkipReason:
         try:
-            seen = run_async(look(settings, Journal(settings.journal)))
+            refuse_production(settings)
+            seen = run_async(look(settings, journal_of(settings)))
         except (CatalogError, JournalError) as error:
             return dg.SkipReason(str(error))
         return _decide(context, seen)

@@ -1,136 +1,159 @@
-"""The sensor that tells people of failed runs, through a webhook."""
+"""The sensor that tells people of failed runs, through a webhook: each once, late if need be."""
 
-from datetime import UTC, datetime
+from collections.abc import Iterator, Sequence
+from time import monotonic
+from traceback import TracebackException
+from typing import Final, NamedTuple
 
 import dagster as dg
+from dagster._core.definitions.run_request import DagsterRunReaction
 from dagster_shared.error import SerializableErrorInfo
+from pydantic import SecretStr, ValidationError
 
 from eval_pipeline.defs.jobs import PART_OF
-from eval_pipeline.defs.launch import innermost, is_interruption, words_of
-from eval_pipeline.defs.partitions import MODELS, ONE, RANGE_END, RANGE_START, SOME, models_named
-from eval_pipeline.notify import Asked, Failed, message, post, quoted, read_ended
+from eval_pipeline.defs.telling import told_of
+from eval_pipeline.notify import NotifyError, message, post
+from eval_pipeline.record import Record
 from eval_pipeline.settings import WEBHOOK, Settings
 
-NOTHING_TOLD = "This run has been marked as failed from outside the execution context."
-"""What Dagster says of a run that somebody else has closed without a word."""
-ASKING = {"predictions", "every_model"}
-PAYING = {"judged", "judge_reliability", "run_reports", *ASKING}
-"""The steps that ask models: what has become of their questions is worth telling."""
+FAILURE: Final = dg.DagsterEventType.RUN_FAILURE
+MOST_WAITING = 100
+# Dagster waits a minute for a tick, and has another one do again what that did.
+LONGEST_TICK_S = 20.0
+
+
+class Progress(Record):
+    """How far the sensor is: the last failure it has seen, and the runs still to be told of.
+
+    Dagster's own sensor for failures would forget a run that could not be told of.
+    """
+
+    seen: int
+    waiting: tuple[str, ...] = ()
+
+
+class Told(NamedTuple):
+    """What a tick has done, in the words of Dagster, and the runs still to be told of."""
+
+    reactions: Sequence[DagsterRunReaction]
+    left: tuple[str, ...]
 
 
 def build_notifications(settings: Settings) -> dg.Definitions:
     """Notifications of failed runs; they are on if there is a webhook to post them to."""
     on, off = dg.DefaultSensorStatus.RUNNING, dg.DefaultSensorStatus.STOPPED
 
-    @dg.run_failure_sensor(
-        name="failed_runs",
+    @dg.sensor(
         default_status=on if settings.webhook else off,
         description=f"Posts a message to the webhook in {WEBHOOK} when a run has failed: which "
         "model, why, how its questions ended, what it has cost so far, and a link.",
     )
-    def failed_runs(context: dg.RunFailureSensorContext) -> dg.SkipReason | None:
-        if settings.webhook is None:
-            return dg.SkipReason(f"{WEBHOOK} is not set.")
-        run = context.dagster_run
-        if whole := run.tags.get(PART_OF):
-            # No SkipReason: with another failed run in the same tick, Dagster would take that for
-            # an error, forget how far it was, and have all of the tick's messages posted again.
-            context.log.info("Run %s is part of run %s, which tells.", run.run_id, whole)
-            return None
-        post(settings.webhook, message(_failed(context, settings), settings.redact))
-        return None
+    def failed_runs(
+        context: dg.SensorEvaluationContext,
+    ) -> Iterator[dg.SkipReason | DagsterRunReaction]:
+        before = _progress(context.cursor)
+        if before is None or settings.webhook is None:
+            context.update_cursor(_from_now_on(context.instance).model_dump_json())
+            off = settings.webhook is None
+            yield dg.SkipReason(f"{WEBHOOK} is not set." if off else "It begins with the next.")
+            return
+        found = _look(context, before)
+        told = _tell(context, found.waiting, settings, settings.webhook)
+        context.update_cursor(Progress(seen=found.seen, waiting=told.left).model_dump_json())
+        yield from told.reactions
+        if not told.reactions:
+            yield dg.SkipReason("There is nothing to tell.")
 
     return dg.Definitions(sensors=[failed_runs])
 
 
-def _failed(context: dg.RunFailureSensorContext, settings: Settings) -> Failed:
-    run, steps = context.dagster_run, _started_steps(context)
-    asked = _asked(context, steps)
-    return Failed(
-        what=_what(run),
-        models=_models_in_words(run)
-        if run.tags.keys() & {ONE, SOME, RANGE_START} or asked
-        else None,
-        reason=_reason(context),
-        ended=read_ended(settings.database, asked) if asked else (),
-        link=f"{settings.automation.ui_url}/runs/{run.run_id}",
-    )
-
-
-def _what(run: dg.DagsterRun) -> str:
-    """The job; or the assets, if they were materialized without one."""
-    if not run.job_name.startswith("__"):
-        return run.job_name
-    return ", ".join(sorted(key.to_user_string() for key in run.asset_selection or ())) or "A run"
-
-
-def _models_in_words(run: dg.DagsterRun) -> str:
-    if RANGE_START in run.tags:
-        return f"{quoted(run.tags[RANGE_START])} to {quoted(run.tags[RANGE_END])}"
-    some = run.tags.get(ONE) or run.tags.get(SOME)
-    return ", ".join(map(quoted, some.split(","))) if some else "all models"
-
-
-def _started_steps(context: dg.RunFailureSensorContext) -> set[str | None]:
-    started = context.instance.get_records_for_run(
-        context.dagster_run.run_id, of_type=dg.DagsterEventType.STEP_START
-    )
-    events = (record.event_log_entry.dagster_event for record in started.records)
-    return {event.step_key for event in events if event is not None}
-
-
-def _asked(context: dg.RunFailureSensorContext, steps: set[str | None]) -> Asked | None:
-    """Which evaluations the run had to do with; None if it asked nobody anything."""
-    run, instance = context.dagster_run, context.instance
-    record = instance.get_run_record_by_id(run.run_id)
-    if record is None or not steps & PAYING:
+def _progress(cursor: str | None) -> Progress | None:
+    try:
+        return None if cursor is None else Progress.model_validate_json(cursor)
+    except ValidationError:  # that of an older version
         return None
-    parts = instance.get_runs(dg.RunsFilter(tags={PART_OF: run.run_id}))
-    own = [run.run_id, *filter(None, [run.root_run_id]), *(part.run_id for part in parts)]
-    predicted = bool(steps & ASKING)
-    return Asked(
-        run_ids=tuple(own),
-        models=tuple(models_named(run.tags, instance.get_dynamic_partitions(MODELS))) or None,
-        since=_time(record.start_time) if predicted else None,
-        until=_time(record.end_time) if predicted else None,
+
+
+def _from_now_on(instance: dg.DagsterInstance) -> Progress:
+    latest = instance.fetch_run_status_changes(FAILURE, limit=1).records
+    return Progress(seen=latest[0].storage_id if latest else -1)
+
+
+def _look(context: dg.SensorEvaluationContext, before: Progress) -> Progress:
+    """The same with the failures since then, as far as they are to be told."""
+    since = dg.RunStatusChangeRecordsFilter(FAILURE, after_storage_id=before.seen)
+    found = context.instance.fetch_run_status_changes(
+        since, ascending=True, limit=MOST_WAITING
+    ).records
+    ids = dict.fromkeys([*before.waiting, *(one.run_id for one in found if _is_told(context, one))])
+    if (too_many := len(ids) - MOST_WAITING) > 0:
+        context.log.warning("%d failures are not told any more: too many wait.", too_many)
+    seen = found[-1].storage_id if found else before.seen
+    return Progress(seen=seen, waiting=tuple(ids)[-MOST_WAITING:])
+
+
+def _is_told(context: dg.SensorEvaluationContext, record: dg.EventLogRecord) -> bool:
+    """What was started in a terminal is told there, and a part by the whole."""
+    run = context.instance.get_run_by_id(record.run_id)
+    if run is None or not _is_from_here(context, run):
+        return False
+    if whole := run.tags.get(PART_OF):
+        context.log.info("Run %s is part of run %s, which tells.", run.run_id, whole)
+    return whole is None
+
+
+def _is_from_here(context: dg.SensorEvaluationContext, run: dg.DagsterRun) -> bool:
+    here, origin = context.code_location_origin, run.remote_job_origin
+    if here is None or origin is None:
+        return here is None and origin is None
+    launched = origin.repository_origin
+    return (launched.code_location_origin.location_name, launched.repository_name) == (
+        here.location_name,
+        context.repository_name,
     )
 
 
-def _time(timestamp: float | None) -> datetime | None:
-    """As the tables have it: UTC, and not said."""
-    return (
-        None if timestamp is None else datetime.fromtimestamp(timestamp, UTC).replace(tzinfo=None)
-    )
+def _tell(
+    context: dg.SensorEvaluationContext,
+    waiting: tuple[str, ...],
+    settings: Settings,
+    webhook: SecretStr,
+) -> Told:
+    """Posts one after another, until there is no time left or the webhook takes no more."""
+    reactions: list[DagsterRunReaction] = []
+    until = monotonic() + LONGEST_TICK_S
+    for place, run_id in enumerate(waiting):
+        if monotonic() > until:
+            return Told(reactions, waiting[place:])
+        run = context.instance.get_run_by_id(run_id)
+        if run is None:  # somebody has deleted it
+            continue
+        error = _post(context, run, settings, webhook)
+        told = None if error is None else _as_dagster_has_it(error)
+        reactions.append(DagsterRunReaction(run, told, dg.DagsterRunStatus.FAILURE))
+        if isinstance(error, NotifyError) and not error.never:
+            return Told(reactions, waiting[place:])
+    return Told(reactions, ())
 
 
-def _reason(context: dg.RunFailureSensorContext) -> str:
-    """What the last step that failed says; or Dagster, if it was none."""
-    failed = context.get_step_failure_events()
-    if failed:
-        return f"{failed[-1].step_key}: {_words(failed[-1].step_failure_data.error)}"
-    event = context.failure_event
-    if _has_error(event):
-        return _words(event.job_failure_data.error)
-    told = event.message or NOTHING_TOLD
-    return _last_words(context) or told if told == NOTHING_TOLD else told
+def _post(
+    context: dg.SensorEvaluationContext,
+    run: dg.DagsterRun,
+    settings: Settings,
+    webhook: SecretStr,
+) -> Exception | None:
+    try:
+        post(webhook, message(told_of(run, context.instance, settings), settings.redact))
+    except NotifyError as error:
+        later = "It is not tried again." if error.never else "It is tried again later."
+        context.log.warning("Run %s is not told of. %s %s", run.run_id, error, later)
+        return error
+    except Exception as error:  # what can not be told must not keep others from being told
+        context.log.exception("Run %s can not be told of.", run.run_id)
+        return error
+    return None
 
 
-def _last_words(context: dg.RunFailureSensorContext) -> str:
-    """What Dagster noted last: of a killed process, by which signal."""
-    found = context.instance.get_records_for_run(
-        context.dagster_run.run_id,
-        of_type=dg.DagsterEventType.ENGINE_EVENT,
-        limit=1,
-        ascending=False,
-    )
-    events = (record.event_log_entry.dagster_event for record in found.records)
-    return "".join(event.message or "" for event in events if event is not None)
-
-
-def _has_error(event: dg.DagsterEvent) -> bool:
-    return event.event_specific_data is not None and event.job_failure_data.error is not None
-
-
-def _words(error: SerializableErrorInfo | None) -> str:
-    cause = innermost(error)
-    return "it was interrupted" if is_interruption(cause) else words_of(cause)
+def _as_dagster_has_it(error: Exception) -> SerializableErrorInfo:
+    """With this the tick fails, and Dagster notes all the same how far it was."""
+    return SerializableErrorInfo.from_traceback(TracebackException.from_exception(error))

@@ -21,11 +21,8 @@ effective as (
     select
         *,
         items * runs * samples as scores,
-        case
-            when accuracy in (0, 1) or standard_error is null then items
-            when standard_error = 0 then scores
-            else greatest(items, least(scores, accuracy * (1 - accuracy) / standard_error ** 2))
-        end as scores_effective
+        effective_scores(items, scores, accuracy, standard_error) as scores_effective,
+        if(scores = items, round(accuracy * items, 6), accuracy * scores_effective) as hits
     from errors
     join entries using (entry)
 ),
@@ -110,10 +107,8 @@ select
     runs,
     samples,
     accuracy,
-    wilson_low(if(scores = items, round(accuracy * items, 6), accuracy * scores_effective), scores_effective)
-        as accuracy_low,
-    wilson_high(if(scores = items, round(accuracy * items, 6), accuracy * scores_effective), scores_effective)
-        as accuracy_high,
+    wilson_low(hits, scores_effective) as accuracy_low,
+    wilson_high(hits, scores_effective) as accuracy_high,
     standard_deviation,
     text_accuracy,
     category_accuracy,

@@ -108,11 +108,7 @@ clustered as (
 effective as (
     select
         slice_id,
-        case
-            when accuracy in (0, 1) or standard_error is null then items_judged
-            when standard_error = 0 then judged
-            else greatest(items_judged, least(judged, accuracy * (1 - accuracy) / standard_error ** 2))
-        end as scores,
+        effective_scores(items_judged, judged, accuracy, standard_error) as scores,
         -- The sum of single scores is exact where the mean times their number may be rounded.
         if(judged = items_judged, correct, accuracy * scores) as hits
     from counted

@@ -1,7 +1,8 @@
 -- journal: sightings -> model_catalog, as each model was described last
 insert into model_catalog
 with sightings as (
-    select unnest(model), selected, kept_out, seen_at
+    -- One that is not listed was not seen: it is as it was before its gateway went from the settings.
+    select unnest(model), selected, kept_out, coalesce(listed, true) as listed, seen_at
     from read_json($files, format = 'newline_delimited', ignore_errors = true, hive_partitioning = false, columns = {
         model: 'struct(
             id varchar, gateway varchar, request_name varchar, vendor varchar, name varchar,
@@ -12,6 +13,7 @@ with sightings as (
             created_at timestamp, simulated boolean, web_search boolean)',
         selected: 'boolean',
         kept_out: 'varchar',
+        listed: 'boolean',
         seen_at: 'timestamp'
     })
     where model is not null
@@ -38,10 +40,10 @@ select
     streaming,
     simulated,
     selected,
-    seen_at = max(seen_at) over (partition by gateway),
+    listed and seen_at = max(seen_at) over (partition by gateway),
     created_at,
     min(seen_at) over (partition by id),
-    seen_at,
+    coalesce(max(seen_at) filter (listed) over (partition by id), seen_at),
     coalesce(dialect, 'chat_completions'),
     prices.reasoning,
     kept_out,

@@ -7,6 +7,7 @@ replies as (
     select
         model,
         count(*) as predictions,
+        count(*) filter (is_result) as answered,
         sum(cost_usd) filter (carried_from is null) as usd,
         count(*) filter (
             carried_from is null
@@ -62,6 +63,7 @@ select
     opened_at,
     planned * samples as planned,
     coalesce(predictions, 0) as predictions,
+    coalesce(answered, 0) as answered,
     coalesce(judged, 0) as judged,
     coalesce(rejudged, 0) as rejudged,
     coalesce(diagnosed, 0) as diagnosed,

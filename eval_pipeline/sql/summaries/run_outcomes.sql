@@ -1,12 +1,13 @@
 -- Of the evaluations that a Dagster run opened, asked in or judged: how replies and verdicts ended and what they
 -- cost, model by model, most failures first. $run_ids are its id, that of its first attempt, and those of its parts.
--- A reply does not say who launched it: those to $models (NULL: to any) from $since to $until are taken for its own.
+-- A reply does not say who launched it: if it $predicted, those to $models (NULL: to any) from $since to $until are taken
+-- for its own. The tables hold what there was when it ended.
 with touched as (
     select run_id, model from runs where list_contains($run_ids::varchar[], run_id)
     union
     select run_id, model from judged where list_contains($run_ids::varchar[], launch)
     union
-    select run_id, model from predictions where finished_at between $since::timestamp and $until::timestamp
+    select run_id, model from predictions where $predicted and finished_at between $since::timestamp and $until::timestamp
 ),
 evaluations as (
     select run_id, model, planned * samples as planned

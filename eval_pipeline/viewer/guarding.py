@@ -1,0 +1,121 @@
+"""Who may read, by which name of this machine, and what browsers are told not to do."""
+
+import secrets
+from collections.abc import Collection
+from ipaddress import ip_address
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import HTTPConnection
+from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from eval_pipeline.remote.tokens import Tokens
+from eval_pipeline.viewer.links import Links
+from eval_pipeline.viewer.rendering import POLICY
+
+OPEN = ("/login", "/static/")
+"""What anybody may ask for, to be able to say who they are."""
+API = "/api/v1/"
+COOKIE = "evals_session"
+MOST_SESSIONS = 1_000
+READING = ("read", "write", "production")
+"""The scopes of tokens that may read: who may write may look at what is there."""
+HEADERS = {
+    "Content-Security-Policy": f"{POLICY}; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+
+class Sessions:
+    """Browsers that have shown a token; they are forgotten when the server ends."""
+
+    def __init__(self, tokens: Tokens) -> None:
+        self._tokens = tokens
+        self._secrets: dict[str, str] = {}
+
+    def begin(self, secret: str) -> str | None:
+        """The name of a new session; None if the token opens nothing."""
+        if not self._opens(secret):
+            return None
+        while len(self._secrets) >= MOST_SESSIONS:
+            self._secrets.pop(next(iter(self._secrets)))
+        session = secrets.token_urlsafe(32)
+        self._secrets[session] = secret
+        return session
+
+    def allow(self, connection: HTTPConnection) -> bool:
+        """Whether who asks has a token, or had one when the session began, that is still good."""
+        kind, _, secret = connection.headers.get("authorization", "").partition(" ")
+        if kind.casefold() == "bearer":
+            return self._opens(secret.strip())
+        known = self._secrets.get(connection.cookies.get(COOKIE, ""))
+        return known is not None and self._opens(known)
+
+    def _opens(self, secret: str) -> bool:
+        token = self._tokens.check(secret)
+        return token is not None and any(scope in READING for scope in token.scopes)
+
+
+class Guard:
+    """Stands before all: refuses, or passes on and adds what browsers are to know."""
+
+    def __init__(
+        self, app: ASGIApp, *, hosts: Collection[str], sessions: Sessions | None = None
+    ) -> None:
+        self._app = app
+        self._hosts = [host.casefold() for host in hosts]
+        self._sessions = sessions
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def send_guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        refusal = self._refusal(scope)
+        await (refusal or self._app)(scope, receive, send_guarded)
+
+    def _refusal(self, scope: Scope) -> Response | None:
+        if not self._is_ours(Headers(scope=scope).get("host", "")):
+            return PlainTextResponse(
+                "This server does not go by that name: see [web] hosts in the settings.", 421
+            )
+        path: str = scope["path"]
+        # Writing needs a token of its own, whoever may read.
+        if self._sessions is None or path.startswith(OPEN) or scope["method"] == "POST":
+            return None
+        if self._sessions.allow(HTTPConnection(scope)):
+            return None
+        if path.startswith(API):
+            refusal = {"error": "Reading needs a token: Authorization: Bearer <token>."}
+            return JSONResponse(refusal, 401, {"WWW-Authenticate": "Bearer"})
+        return RedirectResponse(Links(path.removeprefix("/")).to("login"), 303)
+
+    def _is_ours(self, header: str) -> bool:
+        """Whether a browser means us: names of others may lead here too, to look over our readers'
+        shoulders, but no number does."""
+        host = header[1:].partition("]")[0] if header.startswith("[") else header.partition(":")[0]
+        host = host.casefold().rstrip(".")
+        return host == "localhost" or _is_number(host) or any(_is(host, one) for one in self._hosts)
+
+
+def _is_number(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def _is(host: str, pattern: str) -> bool:
+    """A name, *.name for all below it, or * for all."""
+    return pattern in ("*", host) or (pattern.startswith("*.") and host.endswith(pattern[1:]))

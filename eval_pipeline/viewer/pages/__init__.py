@@ -1,0 +1,1 @@
+"""The pages, each as the rows and numbers that its template shows."""

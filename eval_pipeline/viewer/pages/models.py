@@ -1,0 +1,92 @@
+"""Models: all of them, and one with its history, profile, calibration, failures and reports."""
+
+from eval_pipeline.analysis.report.files import ReportError, UnreadableError, read
+from eval_pipeline.analysis.report.naming import folder_of, reports_in
+from eval_pipeline.overview import model_rows, run_rows
+from eval_pipeline.queries import query, rows
+from eval_pipeline.viewer import links
+from eval_pipeline.viewer.charts import calibration_chart, history_chart
+from eval_pipeline.viewer.markup import markdown
+from eval_pipeline.viewer.page import NotThereError, Page, Row, View
+
+MOST_RECURRING = 50
+LARGEST_REPORT = 1_000_000
+COMMENT = "<!-- evals:"
+"""What a line begins with that programs read."""
+
+
+def models(view: View) -> Page:
+    """The whole catalog; those with results first."""
+    found = model_rows(view.db)
+    found.sort(key=lambda row: (row["run_id"] is None, not row["selected"], row["model"]))
+    simulated = any(row["simulated"] for row in found if row["run_id"] is not None)
+    return Page("models.html", "Models", {"models": found, "simulated": simulated})
+
+
+def model(view: View, name: str) -> Page:
+    """One model over all its runs."""
+    about = next(iter(rows(query(view.db, "viewer/model", {"model": name}))), None)
+    if about is None:
+        raise NotThereError(f"There is no model {name}.")
+    runs = [run for run in run_rows(view.db, ()) if run["model"] == name]
+    ranked = [
+        row
+        for row in rows(query(view.db, "viewer/leaderboard", {"suite": None, "category": None}))
+        if row["model"] == name
+    ]
+    stands = ranked[0] if ranked else None
+    experiment = stands["experiment"] if stands else view.settings.experiment
+    asked = {"model": name, "experiment": experiment}
+    return Page(
+        "model.html",
+        name,
+        {
+            "about": about,
+            "runs": runs,
+            "ranked": ranked,
+            "experiment": experiment,
+            "profile": rows(query(view.db, "viewer/profile", asked)),
+            "history": history_chart(
+                runs, [view.links.to(links.run_path(run["run_id"], name)) for run in runs]
+            ),
+            "calibration": calibration_chart(_bins(view, stands)) if stands else None,
+            "recurring": rows(
+                query(view.db, "viewer/recurring", {"model": name, "most": MOST_RECURRING})
+            ),
+            "reports": reports_of(view, name),
+            "simulated": about["simulated"],
+        },
+    )
+
+
+def _bins(view: View, stands: Row) -> list[Row]:
+    of_run = {name: stands[name] for name in ("run_id", "model", "judge", "judge_version")}
+    return rows(query(view.db, "viewer/bins", of_run))
+
+
+def reports_of(view: View, name: str) -> list[Row]:
+    """The reports on the model's runs, the latest first."""
+    try:
+        found = list(reports_in(folder_of(view.settings.reports, name)))
+    except ReportError:
+        return []
+    return [
+        {"run_id": head.run_id, "name": path.name, "path": path, "model": head.model}
+        for path, head in reversed(found)
+        if head.model == name
+    ]
+
+
+def report(view: View, run_id: str, name: str) -> Page:
+    """Why items of a run failed, as people read it."""
+    found = next((one for one in reports_of(view, name) if one["run_id"] == run_id), None)
+    if found is None:
+        raise NotThereError("There is no report on that run: evals analyze writes one.")
+    try:
+        text = read(found["path"], LARGEST_REPORT)
+    except UnreadableError as error:
+        raise NotThereError(f"The report can not be shown: {error}.") from None
+    told = "\n".join(line for line in text.splitlines() if not line.startswith(COMMENT))
+    shown = {"report": markdown(told, LARGEST_REPORT, breaks=False), "file": found["name"]}
+    shown |= {"run_id": run_id, "model": name}
+    return Page("report.html", f"Report on run {run_id[:8]} of {name}", shown)
