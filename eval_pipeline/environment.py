@@ -22,6 +22,7 @@ VARIABLES: Mapping[str, tuple[str, ...]] = {
     "SAMPLES": ("plan", "samples"),
     "SUITES": ("plan", "suites"),
     "CATEGORIES": ("plan", "categories"),
+    "EVALS_DEPLOYMENT": ("deployment",),
     "EVALS_EXPERIMENT": ("experiment",),
     "EVALS_DATA_DIR": ("data_dir",),
     "OUTPUT_TEMPDIR": ("output_dir",),

@@ -178,9 +178,18 @@ class Web(Record):
 
 
 class Deployment(Record):
-    """Where results are: production is written to by token only, over the API."""
+    """Where results are, through whom models are asked and for how much; None is as for all.
+
+    Production is written to by token, or by CI on one branch.
+    """
 
     production: bool = False
+    branch: Name = "main"
+    data_dir: Path | None = None
+    gateways: tuple[Name, ...] | None = None
+    budget: Budget | None = None
+    # Where Dagster's instance has its dagster.yaml.
+    dagster_home: Path | None = None
 
 
 class Coding(Record):

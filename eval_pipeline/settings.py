@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -44,6 +44,9 @@ WEBHOOK = "EVALS_WEBHOOK_URL"
 """Who knows this address can post there, so it is kept like a key."""
 TOKEN = "EVALS_TOKEN"  # noqa: S105  (the name of a variable)
 """What `evals push` shows the server that it sends runs to."""
+PRODUCTION = "EVALS_PRODUCTION"
+"""Says that production is meant: `evals --production` sets it, for all that it starts."""
+DEFAULT, BRANCHES = "dev", "refs/heads/"
 R = TypeVar("R", bound=Record)
 
 
@@ -68,10 +71,14 @@ class Settings(Record):
     requests: Requests = Requests()
     automation: Automation = Automation()
     web: Web = Web()
-    deployment: Deployment = Deployment()
+    deployment: Name = "dev"
+    deployments: dict[Name, Deployment] = {}
     experiment: Name = "default"
     experiments: dict[Name, Experiment] = Field(default={}, validate_default=True)
     keys: dict[str, SecretStr] = {}
+    # Whether somebody says that production is meant, and the branch that CI is on.
+    means_production: bool = False
+    branch: str | None = None
     hub_endpoint: Address | None = None
 
     @field_validator("experiments")
@@ -98,6 +105,11 @@ class Settings(Record):
             if twice := sorted({name for name in names if names.count(name) > 1}):
                 raise ValueError(f"{field}: the name '{twice[0]}' is used twice")
         return self
+
+    @property
+    def here(self) -> Deployment:
+        """The deployment that these settings are of."""
+        return self.deployments.get(self.deployment, Deployment())
 
     @property
     def data(self) -> Path:
@@ -186,6 +198,12 @@ class Settings(Record):
         return Override(**values)
 
     @classmethod
+    def of_deployment(cls, name: str) -> Self:
+        """The settings of another deployment than the one that is meant here."""
+        elsewhere = {key: text for key, text in os.environ.items() if key != "EVALS_DATA_DIR"}
+        return cls.from_env({**elsewhere, "EVALS_DEPLOYMENT": name})
+
+    @classmethod
     def from_env(cls, environment: Mapping[str, str] | None = None) -> Self:
         """Reads the settings file and lets .env and the environment override it."""
         given = dict(os.environ if environment is None else environment)
@@ -194,12 +212,53 @@ class Settings(Record):
         values = read_toml(path)
         _refuse_no_sandbox(values, path.name)
         sources = apply_environment(values, env)
+        _apply_deployment(values, sources, path.name)
         values |= {"root": path.parent, "keys": keys(_key_variables(values), env)}
+        values |= {"means_production": bool(env.get(PRODUCTION)), "branch": _branch(env)}
         _refuse_no_address(values["keys"].get(WEBHOOK))
         try:
             return cls.model_validate(values)
         except ValidationError as error:
             raise SettingsError(explain(error, path.name, sources)) from None
+
+
+def _apply_deployment(
+    values: dict[str, Any], sources: Mapping[tuple[str, ...], str], source: str
+) -> None:
+    """What the deployment says wins over the rest of the file, and the environment over both."""
+    name, known = values.get("deployment", DEFAULT), values.get("deployments", {})
+    if not isinstance(known, dict) or not isinstance(name, str) or name not in (DEFAULT, *known):
+        there = ", ".join(sorted({DEFAULT, *known})) if isinstance(known, dict) else DEFAULT
+        raise SettingsError(f"{source}: deployment: must be one of: {there}.")
+    said = known.get(name, {})
+    if not isinstance(said, dict):  # which is told when it is checked
+        return
+    if "data_dir" in said and ("data_dir",) not in sources:
+        values["data_dir"] = said["data_dir"]
+    if isinstance(said.get("budget"), dict):
+        from_environment = {field[1] for field in sources if field[0] == "budget"}
+        ours = {name: one for name, one in said["budget"].items() if name not in from_environment}
+        values["budget"] = {**values.get("budget", {}), **ours}
+    if isinstance(wanted := said.get("gateways"), list):
+        values["gateways"] = _chosen(values.get("gateways"), wanted, name, source)
+
+
+def _chosen(gateways: object, wanted: Sequence[object], name: str, source: str) -> list[Any]:
+    there = [one for one in gateways if isinstance(one, dict)] if isinstance(gateways, list) else []
+    names = [one.get("name") for one in there]
+    if missing := [one for one in wanted if one not in names]:
+        raise SettingsError(
+            f"{source}: deployments.{name}.gateways: no gateway is named '{missing[0]}'."
+        )
+    return [one for one in there if one.get("name") in wanted]
+
+
+def _branch(env: Mapping[str, str]) -> str | None:
+    """The branch whose code CI runs, if this is CI."""
+    if env.get("GITHUB_ACTIONS") != "true":
+        return None
+    reference = env.get("GITHUB_REF", "")
+    return reference.removeprefix(BRANCHES) if reference.startswith(BRANCHES) else None
 
 
 def _refuse_no_sandbox(values: Mapping[str, Any], source: str) -> None:

@@ -63,6 +63,9 @@ def run(
     )
 
 
+LASTING = {"EVALS_DEPLOYMENT": "", "EVALS_PRODUCTION": ""}
+
+
 def call(
     project: Path, command: str, variables: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
@@ -77,7 +80,8 @@ def call(
     ):
         own.chdir(project)
         own.setattr(sys, "argv", command.split())
-        for name, value in (variables or {}).items():
+        # What a command sets for those that it starts goes with it.
+        for name, value in {**LASTING, **(variables or {})}.items():
             own.setenv(name, value)
         try:
             main()

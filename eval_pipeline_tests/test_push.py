@@ -299,7 +299,7 @@ def test_the_token_is_a_key_like_others(tmp_path: Path) -> None:
 def production(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     """A production deployment with one run in it, to which nothing is ever done."""
     folder = tmp_path_factory.mktemp("production")
-    settings = settings_in(folder, deployment={"production": True})
+    settings = settings_in(folder, deployments={"dev": {"production": True}})
     a_warehouse(folder / "data")
     return settings
 

@@ -190,7 +190,7 @@ def test_a_token_that_was_revoked_is_none(here: Deployment, sent: Sent) -> None:
 def test_writing_needs_the_scope_of_the_deployment(
     tmp_path: Path, sent: Sent, scope: str, *, production: bool, status: int
 ) -> None:
-    marked = {"deployment": {"production": production}}
+    marked = {"deployments": {"dev": {"production": production}}}
     deployment = Deployment(tmp_path / "here", scope=TokenScope(scope), **marked)
 
     answer = deployment.keep(sent.lines())

@@ -85,6 +85,7 @@ EFFECTS = [
     ("SAMPLES", "3", "plan.samples", 3),
     ("SUITES", "sample, other", "plan.suites", ("sample", "other")),
     ("CATEGORIES", "Math, Other Things", "plan.categories", ("Math", "Other Things")),
+    ("EVALS_DEPLOYMENT", "prod", "deployment", "prod"),
     ("EVALS_EXPERIMENT", "warm", "experiment", "warm"),
     ("EVALS_DATA_DIR", "elsewhere", "data_dir", Path("elsewhere")),
     ("OUTPUT_TEMPDIR", "outputs", "output_dir", Path("outputs")),
@@ -102,7 +103,11 @@ EFFECTS = [
 def test_a_variable_overrides_its_field_and_nothing_else(
     tmp_path: Path, variable: str, text: str, field: str, expected: object
 ) -> None:
-    settings_in(tmp_path, experiments={"default": {}, "warm": {"temperature": 1}})
+    settings_in(
+        tmp_path,
+        experiments={"default": {}, "warm": {"temperature": 1}},
+        deployments={"prod": {}},
+    )
 
     before, after = load(tmp_path), load(tmp_path, **{variable: text})
 

@@ -59,6 +59,7 @@ for panel, name, command in (
     (DATA, "export", data.export),
     (DATA, "delete", data.delete),
     (DATA, "push", push.push),
+    (DATA, "sync", push.sync),
     (DATA, "rebuild", data.rebuild),
     (DATA, "schema", data.schema),
     (SUITES, "new", coding.new),
@@ -73,8 +74,8 @@ app.add_typer(tokens.tokens, name="tokens", rich_help_panel=DATA)
 app.add_typer(coding.toolchains, name="toolchain", rich_help_panel=SUITES)
 
 CLEANING_UP = {
-    *("doctor", "query", "export", "delete", "classify", "rebuild", "benchmark", "push", "tokens"),
-    *("view", "site"),
+    *("doctor", "query", "export", "delete", "classify", "rebuild", "benchmark"),
+    *("push", "sync", "tokens", "view", "site"),
     *("new", "validate-answers", "ablate", "demo-server", "toolchain"),
 }
 """The commands that leave nothing half done when they are interrupted; launches see to it later."""
@@ -87,7 +88,19 @@ def begin(
     debug: Annotated[
         bool, typer.Option("--debug", envvar=DEBUG, help="Show where in the code an error arose.")
     ] = False,
+    deployment: Annotated[
+        str | None,
+        typer.Option("--deployment", help="Another deployment than that of the settings."),
+    ] = None,
+    production: Annotated[
+        bool, typer.Option("--production", help="Write to production; needs a token for it too.")
+    ] = False,
 ) -> None:
+    # What is started from here, Dagster's processes too, is to know.
+    if deployment is not None:
+        os.environ["EVALS_DEPLOYMENT"] = deployment
+    if production:
+        os.environ["EVALS_PRODUCTION"] = "1"
     # How errors are told is decided where they arrive: see `main`.
     del debug
     if context.invoked_subcommand in CLEANING_UP:

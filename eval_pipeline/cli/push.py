@@ -1,4 +1,4 @@
-"""The `evals` command that sends runs to another deployment."""
+"""The `evals` commands between deployments: runs are sent to one, and copied from one."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -6,7 +6,7 @@ import typer
 
 from eval_pipeline.cli import completion
 from eval_pipeline.cli.output import AsJson, print_json, say
-from eval_pipeline.cli.places import results
+from eval_pipeline.cli.places import open_warehouse, results
 
 if TYPE_CHECKING:  # these take a moment to load that `evals --help` does without
     from pydantic import SecretStr
@@ -86,3 +86,45 @@ def _told(pushed: "Pushed") -> str:
 def _document(pushed: "Pushed") -> dict[str, object]:
     sent = {"predictions": pushed.predictions, "judgements": pushed.judgements}
     return {**pushed._asdict(), **{name: one._asdict() for name, one in sent.items()}}
+
+
+def sync(
+    source: Annotated[
+        str, typer.Option("--from", metavar="DEPLOYMENT", help="One of [deployments].")
+    ],
+    model: Annotated[
+        list[str] | None,
+        typer.Option("-m", "--model", help="Only of this model; may be given again."),
+    ] = None,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Copy the runs of another deployment into this one; what is here stays as it is."""
+    from eval_pipeline.deployment import refuse_production
+    from eval_pipeline.environment import SettingsError
+    from eval_pipeline.journal import RUNS, Journal
+    from eval_pipeline.remote.receiving import Receiver
+    from eval_pipeline.remote.syncing import sync_run
+    from eval_pipeline.settings import Settings
+
+    settings, other = Settings.from_env(), Settings.of_deployment(source)
+    refuse_production(settings)
+    if other.journal.resolve() == settings.journal.resolve():
+        raise SettingsError(f"--from: {source} keeps its results where this deployment does.")
+    journal = Journal(other.journal, read_only=True)
+    here = Receiver(open_warehouse(settings))
+    names = [(run.model, run.run_id) for run in journal.read(RUNS)]
+    synced = [
+        sync_run(journal, here, name, run_id) for name, run_id in names if name in (model or [name])
+    ]
+    here.warehouse.publish()
+    changed = [one for one in synced if one.is_changed]
+    if as_json:
+        print_json({"runs": len(synced), "changed": [one._asdict() for one in changed]})
+        return
+    for one in changed:
+        say(
+            f"{one.model}, run {one.run_id[:8]}: {one.predictions} new answers, "
+            f"{one.judgements} new verdicts."
+        )
+    say(f"{len(synced)} runs of {source}, {len(changed)} of them with something new.")

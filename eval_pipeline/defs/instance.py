@@ -81,6 +81,13 @@ def _reference(settings: Settings) -> InstanceRef:
     overrides: dict[str, Any] = {**UNCAPTURED}
     if home := os.environ.get(HOME):
         folder = Path(home).expanduser()
+    elif settings.here.dagster_home is not None:
+        folder = settings.path(settings.here.dagster_home)
+        if not folder.is_dir():
+            raise HistoryError(
+                f"{folder}: there is no such folder, which is to be the dagster_home of the "
+                f"deployment {settings.deployment}."
+            )
     elif (settings.root / "dagster.yaml").exists():
         folder = settings.root
     else:

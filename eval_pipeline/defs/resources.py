@@ -11,6 +11,7 @@ from dagster_duckdb import DuckDBResource
 from pydantic import Field
 
 from eval_pipeline.alive import alive
+from eval_pipeline.deployment import may_write
 from eval_pipeline.journal import Journal, Stream
 from eval_pipeline.settings import Settings
 from eval_pipeline.warehouse import Warehouse
@@ -21,7 +22,9 @@ class WarehouseResource(DuckDBResource):
 
     journal_folder: str = Field(description="Where finished work is kept: the source of truth.")
 
-    production: bool = Field(default=False, description="Whether it is written to by token only.")
+    read_only: bool = Field(
+        default=False, description="Whether this is production, not to be changed."
+    )
 
     @contextmanager
     def yield_for_execution(self, context: dg.InitResourceContext) -> Iterator[Self]:
@@ -33,7 +36,7 @@ class WarehouseResource(DuckDBResource):
 
     @property
     def journal(self) -> Journal:
-        return Journal(Path(self.journal_folder), read_only=self.production)
+        return Journal(Path(self.journal_folder), read_only=self.read_only)
 
     @property
     def _warehouse(self) -> Warehouse:
@@ -57,6 +60,6 @@ def build_resources(settings: Settings) -> dict[str, object]:
         "warehouse": WarehouseResource(
             database=str(settings.database),
             journal_folder=str(settings.journal),
-            production=settings.deployment.production,
+            read_only=not may_write(settings),
         ),
     }

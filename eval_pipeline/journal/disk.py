@@ -28,8 +28,8 @@ class ReadOnlyError(JournalError):
 
     def __init__(self) -> None:
         super().__init__(
-            "Nothing was changed: this deployment is marked as production ([deployment] in "
-            "eval_pipeline.toml), and only a token with that scope may write to it: evals push"
+            "Nothing was changed: this deployment is marked as production. Who means it says "
+            "`evals --production` and has a token for it in EVALS_TOKEN: docs/deployments.md"
         )
 
 

@@ -89,8 +89,8 @@ def _push(journal: Journal, server: Server, model: str, run_id: str) -> Pushed:
     opened = server.post(RUNS_PATH, OpenedRun, wanted, JSON)
     path = f"{RUNS_PATH}/{spelled(run_id)}/{spelled(model)}"
     sent: set[str] = set()
-    predictions = _push_all(server, f"{path}/predictions", _predictions(journal, run, sent))
-    judgements = _push_all(server, f"{path}/judgements", _judgements(journal, run, sent))
+    predictions = _push_all(server, f"{path}/predictions", predictions_of(journal, run, sent))
+    judgements = _push_all(server, f"{path}/judgements", judgements_of(journal, run, sent))
     server.post(f"{path}/close", ClosedRun)
     return Pushed(run_id, model, opened.state == "new", run.planned, predictions, judgements)
 
@@ -107,13 +107,14 @@ def _push_version(journal: Journal, server: Server, version: BenchmarkVersion) -
         raise PushError("The server does not keep the items of the benchmark version.")
 
 
-def _predictions(journal: Journal, run: Run, sent: set[str]) -> Iterator[Prediction]:
+def predictions_of(journal: Journal, run: Run, sent: set[str]) -> Iterator[Prediction]:
+    """All of the run's; `sent` has their ids afterwards."""
     for one in journal.read(PREDICTIONS, run.model, run.run_id):
         sent.add(one.prediction_id)
         yield one
 
 
-def _judgements(journal: Journal, run: Run, sent: set[str]) -> Iterator[Judgement]:
+def judgements_of(journal: Journal, run: Run, sent: set[str]) -> Iterator[Judgement]:
     """Without those whose reply was not carried over before a launch was killed."""
     for one in journal.read(JUDGED, run.model, run.run_id):
         if one.prediction_id in sent:

@@ -88,7 +88,7 @@ class _Door:
         token = self.tokens.check(secret.strip()) if kind.lower() == "bearer" else None
         if token is None:
             raise NoTokenError("Writing needs a token that is valid: Authorization: Bearer …")
-        production = self.settings.deployment.production
+        production = self.settings.here.production
         needed = TokenScope.PRODUCTION if production else TokenScope.WRITE
         if needed not in token.scopes:
             raise NotAllowedError(f"This token has not the scope {needed}.")
