@@ -8,6 +8,8 @@ set aside is deleted. Whoever deletes next finishes what was left half done.
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import datetime
+from itertools import groupby
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import duckdb
@@ -74,9 +76,19 @@ def what_would_go(db: duckdb.DuckDBPyConnection, runs: Sequence[FoundRun]) -> li
     return [DoomedRun(*row) for row in query(db, "summaries/doomed_runs", given).fetchall()]
 
 
+def prunable_runs(warehouse: Warehouse, before: datetime) -> list[DoomedRun]:
+    """The runs opened before then that no number rests on, with what belongs to them."""
+    warehouse.publish()
+    with warehouse.reading() as db:
+        found = query(db, "summaries/prunable_runs", {"before": before}).fetchall()
+        by_id = groupby((FoundRun(*row) for row in found), key=attrgetter("run_id"))
+        return [doomed for _, runs in by_id for doomed in what_would_go(db, list(runs))]
+
+
 def in_words(runs: Sequence[DoomedRun]) -> Iterator[str]:
     """What would go, in sentences."""
-    yield f"Run {runs[0].run_id[:8]} would be deleted for good:"
+    ids = dict.fromkeys(run.run_id[:8] for run in runs)
+    yield f"Run{'s' if len(ids) > 1 else ''} {', '.join(ids)} would be deleted for good:"
     for run in runs:
         yield f"  {_described(run)}"
         if run.carried_to:
@@ -84,10 +96,10 @@ def in_words(runs: Sequence[DoomedRun]) -> Iterator[str]:
             yield f"    Copies that other runs took over from it stay there: {keep}."
     usd = sum(run.cost_usd for run in runs)
     unknown = "" if not any(run.costs_unknown for run in runs) else " or more"
-    yield f"The {usd:.4f} USD{unknown} that it cost will no longer count in any budget."
+    yield f"The {usd:.4f} USD{unknown} that was paid will no longer count in any budget."
     yield (
-        "Items and labels stay, and so does Dagster's own history. A model whose only run this "
-        "is may be due again."
+        "Items and labels stay, and so does Dagster's own history. A model without any other run "
+        "may be due again."
     )
 
 

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import pytest
@@ -57,6 +58,7 @@ STREAMS_OF_RUNS = (RUNS, ATTEMPTS, PREDICTIONS, JUDGED, REJUDGED, DIAGNOSES, REC
 HOLD = """
 import asyncio, sys
 from pathlib import Path
+from typing import Any
 from eval_pipeline.journal import STREAMS, Journal
 
 async def hold(root, name, model):
@@ -72,6 +74,7 @@ asyncio.run(hold(*sys.argv[1:]))
 LIVE = """
 import sys
 from pathlib import Path
+from typing import Any
 from eval_pipeline.alive import alive
 
 with alive(Path(sys.argv[1]), sys.argv[2]):
@@ -376,7 +379,7 @@ def test_what_it_cost_counts_in_no_budget_any_more(tmp_path: Path) -> None:
 
     assert (before, doomed.cost_usd, spent()) == (20.0, 20.0, 0.0)
     told = "\n".join(in_words([doomed]))
-    assert "The 20.0000 USD that it cost will no longer count in any budget." in told
+    assert "The 20.0000 USD that was paid will no longer count in any budget." in told
     assert "40 of 40 answers, 40 verdicts, 20.0000 USD, on the leaderboard." in told
 
 
@@ -390,6 +393,36 @@ def test_requests_that_failed_are_no_answers(tmp_path: Path) -> None:
 
     assert (doomed.predictions, doomed.answered) == (40, 39)
     assert "39 of 40 answers" in "\n".join(in_words([doomed]))
+
+
+def test_pruned_is_what_is_old_and_no_number_rests_on(tmp_path: Path) -> None:
+    part: dict[str, Any] = {"plan": list(EXAM.items)[:1], "scope": "filtered"}
+    settings = settings_in(tmp_path)
+    runs = [
+        taken("demo/strong", "ranked"),
+        taken("demo/strong", "part-1", hour=1, **part),
+        taken("demo/strong", "part-2", hour=2, **part),
+        taken("demo/weak", "part-1", hour=1, **part),
+        taken("demo/weak", "other", hour=3, experiment="other", **part),
+        taken("demo/strong", "ranked-2", hour=4),
+    ]
+    records = [record for run in runs for record in graded(run, [1.0] * len(run.plan))]
+    a_journal(settings.data, *records, benchmark=EXAM)
+
+    unsure = call(tmp_path, "evals prune")
+    pruned = call(tmp_path, "evals prune --yes --json")
+    again = call(tmp_path, "evals prune --yes")
+    young = call(tmp_path, "evals prune --older-than 36500 --yes --json")
+
+    # It was opened years ago, and a newer run of its model covers the same.
+    assert [(one["run_id"], one["model"]) for one in json.loads(pruned.stdout)] == [
+        ("part-1", "demo/strong")
+    ]
+    assert (unsure.returncode, "Nothing was deleted" in unsure.stderr) == (2, True)
+    assert again.stdout == "There is nothing to delete.\n"
+    assert json.loads(young.stdout) == []
+    left = {(run.run_id, run.model) for run in Journal(settings.journal).read(RUNS)}
+    assert left == {(run.run_id, run.model) for run in runs} - {("part-1", "demo/strong")}
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from eval_pipeline.cli.places import open_warehouse, report_on
 from eval_pipeline.cli.rows import Format, file_of, format_of, print_rows
 
 if TYPE_CHECKING:  # these take a moment to load that `evals --help` does without
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from eval_pipeline.deleting import DoomedRun, RunKey
     from eval_pipeline.settings import Settings
@@ -114,11 +114,39 @@ def delete(
     A run of several models goes with all of them, unless one is named: model@RUN. Deleting that
     was interrupted is finished by whoever deletes next.
     """
+    from eval_pipeline.deleting import doomed_runs
+
+    _delete(partial(doomed_runs, name=run), yes=yes, as_json=as_json)
+
+
+def prune(
+    *,
+    older_than: Annotated[
+        int, typer.Option("--older-than", min=1, metavar="DAYS", help="Opened so long ago.")
+    ] = 90,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask whether I mean it.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Delete old runs on which no number rests, for good.
+
+    Kept is what is on a leaderboard, and of each model, experiment and benchmark version the latest
+    run. What only deleted runs have been told is asked anew if it is needed again.
+    """
+    from datetime import timedelta
+
+    from eval_pipeline.deleting import prunable_runs
+    from eval_pipeline.records import now
+
+    before = (now() - timedelta(days=older_than)).replace(tzinfo=None)
+    _delete(lambda warehouse, finished: prunable_runs(warehouse, before), yes=yes, as_json=as_json)
+
+
+def _delete(choose: "Callable[..., Sequence[DoomedRun]]", *, yes: bool, as_json: bool) -> None:
+    """Finishes what was interrupted before, then deletes what is chosen, if that is meant."""
     from eval_pipeline.deleting import (
         DoomedRun,
         RunKey,
         delete_runs,
-        doomed_runs,
         finish_deletions,
         is_at_work,
     )
@@ -131,18 +159,20 @@ def delete(
     finished = finish_deletions(warehouse, tell)
     for one in finished:
         complain(f"The deletion of run {one.run_id[:8]} of {one.model} is finished.")
-    doomed = doomed_runs(warehouse, run, finished)
+    doomed = choose(warehouse, finished=finished)
     if doomed:
         _make_sure(doomed, yes=yes, as_json=as_json)
         is_alive = partial(is_at_work, warehouse.journal)
         delete_runs(warehouse, doomed, is_alive=is_alive, tell=tell)
     if as_json:
-        return print_json([*map(RunKey._asdict, finished), *map(DoomedRun._asdict, doomed)])
-    if doomed:
-        say(f"Run {doomed[0].run_id[:8]} is deleted.")
+        print_json([*map(RunKey._asdict, finished), *map(DoomedRun._asdict, doomed)])
+        return
+    for run_id in dict.fromkeys(one.run_id for one in doomed):
+        say(f"Run {run_id[:8]} is deleted.")
+    if not doomed and not finished:
+        say("There is nothing to delete.")
     for report in filter(None, (report_on(settings, *one.key) for one in doomed)):
         say(f"The report {report} is left where it is.")
-    return None
 
 
 def rebuild() -> None:

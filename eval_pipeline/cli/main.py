@@ -58,6 +58,7 @@ for panel, name, command in (
     (DATA, "query", data.query),
     (DATA, "export", data.export),
     (DATA, "delete", data.delete),
+    (DATA, "prune", data.prune),
     (DATA, "push", push.push),
     (DATA, "sync", push.sync),
     (DATA, "rebuild", data.rebuild),
@@ -74,7 +75,7 @@ app.add_typer(tokens.tokens, name="tokens", rich_help_panel=DATA)
 app.add_typer(coding.toolchains, name="toolchain", rich_help_panel=SUITES)
 
 CLEANING_UP = {
-    *("doctor", "query", "export", "delete", "classify", "rebuild", "benchmark"),
+    *("doctor", "query", "export", "delete", "prune", "classify", "rebuild", "benchmark"),
     *("push", "sync", "tokens", "view", "site"),
     *("new", "validate-answers", "ablate", "demo-server", "toolchain"),
 }
