@@ -9,6 +9,7 @@ from eval_pipeline.defs.schedules import build_schedules
 from eval_pipeline.defs.sensors.dead_runs import build_dead_runs
 from eval_pipeline.defs.sensors.discovery import build_discovery
 from eval_pipeline.defs.sensors.failures import build_notifications
+from eval_pipeline.logs import JsonLines, write_lines
 from eval_pipeline.runs import RunError
 from eval_pipeline.settings import Settings
 
@@ -40,4 +41,11 @@ def named_jobs(settings: Settings) -> dict[str, dg.JobDefinition]:
     return {job.name: job for job in jobs if not job.name.startswith("__")}
 
 
-defs = build_definitions(Settings.from_env())
+def load_definitions(settings: Settings) -> dg.Definitions:
+    """The same for a process of Dagster's, whose log is to be what the settings say."""
+    if settings.log == "json":
+        write_lines(JsonLines(settings.redact))
+    return build_definitions(settings)
+
+
+defs = load_definitions(Settings.from_env())

@@ -25,6 +25,7 @@ VARIABLES: Mapping[str, tuple[str, ...]] = {
     "EVALS_DEPLOYMENT": ("deployment",),
     "EVALS_EXPERIMENT": ("experiment",),
     "EVALS_DATA_DIR": ("data_dir",),
+    "EVALS_LOG": ("log",),
     "OUTPUT_TEMPDIR": ("output_dir",),
     "JUDGE_MODEL": ("judge", "model"),
     "NUM_WORKERS": ("concurrency", "num_workers"),

@@ -5,7 +5,7 @@ import os
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar
 from urllib.parse import quote
 
 from pydantic import Field, HttpUrl, SecretStr, ValidationError, field_validator, model_validator
@@ -73,6 +73,8 @@ class Settings(Record):
     web: Web = Web()
     deployment: Name = "dev"
     deployments: dict[Name, Deployment] = {}
+    # How logs are written: for people, or one JSON object per line.
+    log: Literal["text", "json"] = "text"
     experiment: Name = "default"
     experiments: dict[Name, Experiment] = Field(default={}, validate_default=True)
     keys: dict[str, SecretStr] = {}

@@ -1,6 +1,7 @@
 """The jobs: what each does, what its config begins with, and that it can be launched by name."""
 
 import json
+import logging
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ import dagster as dg
 import duckdb
 import pytest
 
-from eval_pipeline.definitions import find_job, named_jobs
+from eval_pipeline.definitions import find_job, load_definitions, named_jobs
 from eval_pipeline.defs.config import (
     CatalogConfig,
     JudgedConfig,
@@ -103,6 +104,16 @@ def test_the_launchpad_begins_with_what_the_settings_say(tmp_path: Path) -> None
         "fresh": False,
     }
     assert begins["refresh_catalog"]["model_catalog"]["config"]["models"] == ["demo/weak"]
+
+
+def test_dagster_writes_our_log_as_lines_if_the_settings_say_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    load_definitions(settings_in(tmp_path, log="json"))
+
+    logging.getLogger("eval_pipeline.stages").warning("late")
+
+    assert json.loads(capsys.readouterr().err)["message"] == "late"
 
 
 def test_every_job_and_every_field_of_its_config_is_described(tmp_path: Path) -> None:

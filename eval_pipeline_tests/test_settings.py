@@ -88,6 +88,7 @@ EFFECTS = [
     ("EVALS_DEPLOYMENT", "prod", "deployment", "prod"),
     ("EVALS_EXPERIMENT", "warm", "experiment", "warm"),
     ("EVALS_DATA_DIR", "elsewhere", "data_dir", Path("elsewhere")),
+    ("EVALS_LOG", "json", "log", "json"),
     ("OUTPUT_TEMPDIR", "outputs", "output_dir", Path("outputs")),
     ("JUDGE_MODEL", "some/judge", "judge.model", "some/judge"),
     ("NUM_WORKERS", "3", "concurrency.num_workers", 3),

@@ -1,5 +1,6 @@
 """How a launch ended: what came of it, what to do next, and with which exit code."""
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -203,7 +204,7 @@ def conclude(
         if went:
             show(_table(went))
         for failure in ended.told_failures:
-            complain(failure)
+            complain(failure, logging.ERROR)
         if kept:
             say(f"Answers in code whose files are kept: {kept}, in {settings.output_dir}.")
         if None in of_these:

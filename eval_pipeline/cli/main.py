@@ -3,6 +3,7 @@
 Each command loads what it needs when it is called, so that `evals --help` is there at once.
 """
 
+import logging
 import os
 import sys
 from traceback import format_exception, format_tb
@@ -23,6 +24,7 @@ from eval_pipeline.cli import (
     web,
 )
 from eval_pipeline.cli.entry import end_in_order
+from eval_pipeline.cli.log_lines import LastResort, asked_for
 from eval_pipeline.cli.output import End, complain, nothing_is_printed, print_error, say
 from eval_pipeline.errors import MendableError
 
@@ -120,15 +122,17 @@ def begin(
 def main() -> None:
     """Runs the command; what went wrong is said in a sentence or two."""
     nothing_is_printed()
+    logging.lastResort = LastResort()
     for_programs = "--json" in sys.argv
     try:
         # To them typer must not tell by itself what is wrong with an option.
-        sys.exit(app(standalone_mode=not for_programs))
+        sys.exit(app(standalone_mode=not (for_programs or asked_for())))
     except Exception as error:  # noqa: BLE001  (nobody else tells of it)
         if _is_interruption(error) and not isinstance(error, MendableError):
             sys.exit(End.INTERRUPTED)
         how, words = _how_it_ended(error), _in_words(error)
-        complain(_in_full(error) if os.environ.get(DEBUG) or "--debug" in sys.argv else words)
+        in_full = os.environ.get(DEBUG) or "--debug" in sys.argv
+        complain(_in_full(error) if in_full else words, logging.ERROR)
         if for_programs:
             print_error(how, words)
         sys.exit(how)

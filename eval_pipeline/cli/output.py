@@ -1,6 +1,7 @@
 """How commands speak: sentences and tables for people, JSON for programs, and how they end."""
 
 import json
+import logging
 import sys
 from collections.abc import Iterable, Mapping
 from contextvars import ContextVar
@@ -10,11 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from eval_pipeline.cli.log_lines import write
 from eval_pipeline.untrusted import printable
 
 if TYPE_CHECKING:  # loading it takes a moment that `evals --help` does without
     from rich.console import Console, RenderableType
 
+LOGGER = "eval_pipeline.cli"
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
 
@@ -40,9 +43,9 @@ def say(text: str) -> None:
     typer.echo(printable(text))
 
 
-def complain(text: str) -> None:
-    """The same where errors go."""
-    typer.echo(printable(text), err=True)
+def complain(text: str, level: int = logging.WARNING) -> None:
+    """The same where errors go, which may be a log for programs."""
+    write(logging.LogRecord(LOGGER, level, __file__, 0, text, None, None))
 
 
 def show(*tables: "RenderableType") -> None:

@@ -18,6 +18,7 @@ from eval_pipeline.benchmark import past_items
 from eval_pipeline.forms import Given
 from eval_pipeline.journal import DIAGNOSES, Journal, Stream
 from eval_pipeline.kinds import gaps_hash
+from eval_pipeline.logs import about
 from eval_pipeline.money import Ledger, unpriced
 from eval_pipeline.outcomes import Outcome
 from eval_pipeline.providers.gateways import Gateways
@@ -26,6 +27,7 @@ from eval_pipeline.records import Item, ItemKey, Model, now
 from eval_pipeline.running import in_a_thread
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.asking import Asking, how_to_ask
+from eval_pipeline.stages.telling import tell
 from eval_pipeline.stages.workers import (
     Shift,
     Tally,
@@ -116,7 +118,14 @@ class _Analyse:
     loading: Lock = field(default_factory=Lock)
 
     async def run(self, model: str, failures: Sequence[Failure], tally: Tally) -> None:
-        """Explains what is pending of one model, run by run: each has a budget of its own."""
+        """Explains what is pending of one model, and tells what came of it."""
+        with about(model=model):
+            await self._explain(model, failures, tally)
+            if tally.planned or tally.stopped:
+                tell(tally)
+
+    async def _explain(self, model: str, failures: Sequence[Failure], tally: Tally) -> None:
+        """Run by run: each has a budget of its own."""
         with stopped_by_trouble(tally):
             async with holding(self.journal.claim(DIAGNOSES, model)):
                 pending = await in_a_thread(self._pending, model, failures)
@@ -124,9 +133,8 @@ class _Analyse:
                 self._warn(tally)
                 for run_id, failed in pending.items():
                     if not tally.failed:
-                        await self._explain_run(model, run_id, failed, tally)
-        if tally.planned or tally.stopped:
-            log.info(tally.line())
+                        with about(run_id=run_id):
+                            await self._explain_run(model, run_id, failed, tally)
 
     async def _explain_run(
         self, model: str, run_id: str, failures: Sequence[Failure], tally: Tally

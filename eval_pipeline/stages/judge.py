@@ -17,6 +17,7 @@ from eval_pipeline.journal import (
     Journal,
     JournalWriter,
 )
+from eval_pipeline.logs import about
 from eval_pipeline.money import Ledger, unpriced
 from eval_pipeline.providers.gateways import Gateways
 from eval_pipeline.records import ExamQuestion, Item, ItemKey, Judgement, Model, Prediction, Run
@@ -26,6 +27,7 @@ from eval_pipeline.settings import Settings
 from eval_pipeline.stages.grading import Grader, graders_of
 from eval_pipeline.stages.predict import Launch
 from eval_pipeline.stages.reviewing import Reviewing
+from eval_pipeline.stages.telling import tell
 from eval_pipeline.stages.unjudged import Settled, predictions_of, results_of, settled_of
 from eval_pipeline.stages.verdict_costs import VerdictCosts
 from eval_pipeline.stages.workers import (
@@ -133,6 +135,12 @@ class _Judge:
         return [Tally(f"{model} by {grader.judge}", "judged") for grader in self.graders]
 
     async def run(self, model: str, tallies: Sequence[Tally]) -> None:
+        with about(model=model):
+            await self._judge_all(model, tallies)
+            for tally in (one for one in tallies if one.planned or one.stopped):
+                tell(tally)
+
+    async def _judge_all(self, model: str, tallies: Sequence[Tally]) -> None:
         with stopped_by_trouble(*tallies):
             async with holding(self.journal.claim(JUDGED, model)):
                 for run in self._runs(model):
@@ -143,9 +151,6 @@ class _Judge:
                             tally.runs.append(WorkedOn(run.run_id, run.model))
                     if jobs:
                         await self._judge_run(run, jobs)
-        for tally in tallies:
-            if tally.planned or tally.stopped:
-                log.info(tally.line())
 
     async def _judge_run(self, run: Run, jobs: Sequence[_Job]) -> None:
         """All judges at once; one that has to stop does not stop the others."""
@@ -156,7 +161,7 @@ class _Judge:
         await compact(self.journal, JUDGED, run.model, run.run_id)
 
     async def _do(self, run: Run, job: _Job) -> None:
-        with stopped_by_trouble(job.tally):
+        with about(run_id=run.run_id), stopped_by_trouble(job.tally):
             job.tally.planned += len(job.pending)
             async with unless_stopped():
                 await self._announce(run, job)

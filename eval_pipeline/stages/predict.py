@@ -12,6 +12,7 @@ from eval_pipeline.carrying import carry_over
 from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.history import Pending, ReplyKey
 from eval_pipeline.journal import ATTEMPTS, PREDICTIONS, Journal
+from eval_pipeline.logs import about
 from eval_pipeline.money import Ledger
 from eval_pipeline.providers.gateways import Gateways
 from eval_pipeline.records import Attempt, Item, ItemKey, Model, Run, now
@@ -26,6 +27,7 @@ from eval_pipeline.runs import (
 )
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.asker import Asker
+from eval_pipeline.stages.telling import tell
 from eval_pipeline.stages.workers import (
     Shift,
     Tally,
@@ -101,7 +103,7 @@ async def predict(
         async def one(model: Model, tally: Tally) -> None:
             # A model that another process is at work on does not take a place. Whoever has one in
             # all processes needs nothing else: taken in the same order, they can not lock up.
-            with stopped_by_trouble(tally):
+            with about(model=model.id), stopped_by_trouble(tally):
                 async with holding(journal.claim(PREDICTIONS, model.id), own_places, places(model)):
                     await stage.run(model, tally)
 
@@ -141,9 +143,10 @@ class _Predict:
             if self.launch.repairs and opened.run.run_id == self.launch.run_id:
                 # There was nothing to mend, so it is an evaluation after all.
                 await in_a_thread(partial(self._note_attempt, model, repair=False))
-            await self._ask_pending(asker, opened, tally)
+            with about(run_id=opened.run.run_id):
+                await self._ask_pending(asker, opened, tally)
         if tally.planned or tally.failed:
-            log.log(logging.WARNING if tally.failed else logging.INFO, tally.line())
+            tell(tally, logging.WARNING if tally.failed else logging.INFO)
 
     def _note_attempt(self, model: Model, *, repair: bool) -> None:
         attempt = Attempt(

@@ -22,6 +22,7 @@ from eval_pipeline.records import ExamQuestion, Item, ItemKey, Model, Prediction
 from eval_pipeline.runs import RunError
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.grading import RULES, Grader, graders_of
+from eval_pipeline.stages.telling import tell
 from eval_pipeline.stages.workers import Shift, Tally, holding, stopped_by_trouble
 
 log = logging.getLogger(__name__)
@@ -167,7 +168,7 @@ class _Again:
                     for run, repetitions in pending.items():
                         group.create_task(self._judge_run(run, repetitions, items, places))
         if self.tally.planned or self.tally.stopped:
-            log.info(self.tally.line())
+            tell(self.tally)
 
     async def _judge_run(
         self,

@@ -20,6 +20,7 @@ from eval_pipeline.coding.sandbox.sandbox import SandboxError
 from eval_pipeline.coding.toolchains.toolchain import ToolchainError
 from eval_pipeline.environment import SettingsError
 from eval_pipeline.journal import Journal, JournalError, JournalWriter, Stream
+from eval_pipeline.logs import FACTS, in_words
 from eval_pipeline.money import Account
 from eval_pipeline.outcomes import Outcome
 from eval_pipeline.providers.pace import Halt, Halted
@@ -295,5 +296,5 @@ class Shift:
         facts = self.tally.progress() | {"under_way": under_way, "to_ask_again": waiting}
         if self.tally.trouble is not None:
             facts["last_trouble"] = repr(self.tally.trouble)
-        log.info("progress %s", " ".join(f"{name}={fact}" for name, fact in facts.items()))
+        log.info("progress %s", in_words(facts), extra={FACTS: facts})
         self._timer = asyncio.get_running_loop().call_later(PROGRESS_EVERY_S, self._tell)

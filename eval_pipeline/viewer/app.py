@@ -19,7 +19,11 @@ from eval_pipeline.remote.tokens import Tokens
 from eval_pipeline.settings import Settings
 from eval_pipeline.viewer import api, describing
 from eval_pipeline.viewer.addresses import PAGES, RUN, Parts
-from eval_pipeline.viewer.guarding import API, COOKIE, Guard, Sessions
+from eval_pipeline.viewer.counting import Counted, Requests
+from eval_pipeline.viewer.exposition import MEDIA_TYPE, exposed
+from eval_pipeline.viewer.gauges import of_now, of_results
+from eval_pipeline.viewer.guarding import API, COOKIE, HEALTH, METRICS, Guard, Sessions
+from eval_pipeline.viewer.health import Health
 from eval_pipeline.viewer.kept import Answer
 from eval_pipeline.viewer.links import BadPathError, Links, meant
 from eval_pipeline.viewer.making import MakeDocument, Maker, find_model
@@ -35,8 +39,10 @@ def build_app(settings: Settings) -> Starlette:
     """All that `evals view` serves."""
     maker = Maker(settings)
     tokens = Tokens(settings.tokens)
-    sessions = Sessions(tokens)
+    sessions, requests = Sessions(tokens), Requests()
     routes = [
+        Route(HEALTH, _health(Health(settings))),
+        Route(METRICS, _metrics(maker, requests)),
         *(Route(address, _page(maker, make)) for address, make in PAGES.items()),
         Route(f"{RUN}progress.json", _progress(maker)),
         Route("/items/{suite}/{item_id}/image.{form}", _image(maker)),
@@ -53,7 +59,31 @@ def build_app(settings: Settings) -> Starlette:
         sessions=None if settings.web.public else sessions,
     )
     told = {Exception: _failed, HTTPException: _refused, MendableError: _missing}
-    return Starlette(routes=routes, middleware=[guard], exception_handlers=told)  # type: ignore[arg-type]
+    before = [Middleware(Counted, requests=requests), guard]
+    return Starlette(routes=routes, middleware=before, exception_handlers=told)  # type: ignore[arg-type]
+
+
+def _health(health: Health) -> Handler:
+    async def show(request: Request) -> Response:
+        del request
+        report = await health.report()
+        status = 200 if report.is_well else 503
+        return JSONResponse(report.as_json(), status, {"Cache-Control": "no-store"})
+
+    return show
+
+
+def _metrics(maker: Maker, requests: Requests) -> Handler:
+    def make() -> str:
+        published = maker.kept_text(METRICS, lambda view: exposed(of_results(view.db)))
+        at_work = maker.follower.at_work()
+        return published + exposed([*of_now(maker.settings, at_work), *requests.families()])
+
+    async def show(request: Request) -> Response:
+        del request
+        return Response(await run_in_threadpool(make), headers={"Content-Type": MEDIA_TYPE})
+
+    return show
 
 
 def _page(maker: Maker, make: Callable[[View, Parts], Page]) -> Handler:

@@ -13,8 +13,9 @@ from eval_pipeline.remote.tokens import Tokens
 from eval_pipeline.viewer.links import Links
 from eval_pipeline.viewer.rendering import POLICY
 
-OPEN = ("/login", "/static/")
-"""What anybody may ask for, to be able to say who they are."""
+HEALTH, METRICS = "/health", "/metrics"
+OPEN = ("/login", "/static/", HEALTH)
+"""What anybody may ask for: to be able to say who they are, or whether the server is well."""
 API = "/api/v1/"
 COOKIE = "evals_session"
 MOST_SESSIONS = 1_000
@@ -95,7 +96,7 @@ class Guard:
             return None
         if self._sessions.allow(HTTPConnection(scope)):
             return None
-        if path.startswith(API):
+        if path.startswith((API, METRICS)):
             refusal = {"error": "Reading needs a token: Authorization: Bearer <token>."}
             return JSONResponse(refusal, 401, {"WWW-Authenticate": "Bearer"})
         return RedirectResponse(Links(path.removeprefix("/")).to("login"), 303)

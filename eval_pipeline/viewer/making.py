@@ -18,8 +18,8 @@ from eval_pipeline.viewer.rendering import render
 from eval_pipeline.warehouse import Warehouse
 
 NOTHING_ASKED = QueryParams()
-HTML, JSON = "text/html; charset=utf-8", "application/json"
-PAGES_KEPT_S, DOCUMENTS_KEPT_S = 10.0, 1.0
+HTML, JSON, TEXT = "text/html; charset=utf-8", "application/json", "text/plain"
+PAGES_KEPT_S, DOCUMENTS_KEPT_S, TEXTS_KEPT_S = 10.0, 1.0, 300.0
 """For so long an answer may be old: reports and the journal change without the results' file."""
 MakePage = Callable[[View], Page]
 MakeDocument = Callable[[View], Any]
@@ -66,6 +66,15 @@ class Maker:
                 return Answer.of(as_json(make(view)), JSON)
 
         return self._kept.get((path, str(asked), self._state()), answer, DOCUMENTS_KEPT_S)
+
+    def kept_text(self, path: str, make: Callable[[View], str]) -> str:
+        """A text that changes with the file of results alone."""
+
+        def answer() -> Answer:
+            with self.look(Links(path)) as view:
+                return Answer.of(make(view).encode(), TEXT)
+
+        return self._kept.get((path, self._state()), answer, TEXTS_KEPT_S).body.decode()
 
     def _state(self) -> tuple[int, ...] | None:
         """What changes when results are published."""

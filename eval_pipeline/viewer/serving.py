@@ -6,13 +6,17 @@ from collections.abc import Callable
 from contextlib import closing, suppress
 
 import uvicorn
+from uvicorn.config import LOGGING_CONFIG
 
 from eval_pipeline.errors import MendableError
+from eval_pipeline.logs import JsonLines, write_lines
 from eval_pipeline.settings import Settings
 from eval_pipeline.viewer.app import build_app
 
 BEHIND_RUNS = 10
 """How nice it is to a run on the same machine."""
+EVERYBODY = ""
+"""The logger of all: what the server itself says is to be JSON too."""
 GRACE_S = 2
 KEEP_ALIVE_S = 75
 """Longer than clients keep idle connections, so that none is closed under a request."""
@@ -55,8 +59,12 @@ def serve(settings: Settings, listener: socket.socket, begun: Callable[[], None]
     """Serves until interrupted."""
     with suppress(OSError):
         os.nice(BEHIND_RUNS)
+    as_json = settings.log == "json"
+    if as_json:
+        write_lines(JsonLines(settings.redact), EVERYBODY)
     config = uvicorn.Config(
         build_app(settings),
+        log_config=None if as_json else LOGGING_CONFIG,
         log_level="warning",
         server_header=False,
         timeout_graceful_shutdown=GRACE_S,

@@ -6,9 +6,9 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from eval_pipeline.cli.log_lines import json_lines
+from eval_pipeline.logs import LOGGER, write_lines
 from eval_pipeline.untrusted import printable
-
-LOGGER = "eval_pipeline"
 
 
 @contextmanager
@@ -17,6 +17,11 @@ def following(*, as_json: bool = False) -> Iterator[None]:
 
     Questions are to be asked before: within, the terminal's last lines belong to the bars.
     """
+    if (lines := json_lines()) is not None:
+        write_lines(lines)
+        with _log_to():
+            yield
+        return
     if as_json or not _somebody_looks_on():
         handler = logging.StreamHandler()
         handler.setFormatter(Plain("%(message)s"))
@@ -47,13 +52,16 @@ def _somebody_looks_on() -> bool:
 
 
 @contextmanager
-def _log_to(handler: logging.Handler) -> Iterator[None]:
+def _log_to(*handlers: logging.Handler) -> Iterator[None]:
+    """With what is worth knowing, and not only what is wrong."""
     log = logging.getLogger(LOGGER)
     level = log.level
-    log.addHandler(handler)
     log.setLevel(logging.INFO)
+    for handler in handlers:
+        log.addHandler(handler)
     try:
         yield
     finally:
-        log.removeHandler(handler)
+        for handler in handlers:
+            log.removeHandler(handler)
         log.setLevel(level)

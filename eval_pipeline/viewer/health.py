@@ -1,0 +1,136 @@
+"""Whether this server is fit to serve: told to anybody, in words that name no files."""
+
+import asyncio
+import os
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from typing import Any
+
+import duckdb
+
+from eval_pipeline.checkup.findings import State
+from eval_pipeline.checkup.storage import MEGABYTE, room
+from eval_pipeline.deployment import journal_of
+from eval_pipeline.errors import MendableError
+from eval_pipeline.journal import RUNS
+from eval_pipeline.opening import opened
+from eval_pipeline.queries import migration_names
+from eval_pipeline.settings import Settings
+
+KEPT_S = 1.0
+LONGEST_S = 5.0
+"""A disk that has not answered by then hangs."""
+WELL = "ok"
+HELD = "Conflicting lock"
+"""DuckDB's words for a file that somebody writes to: whoever reads has a fresh one made."""
+
+
+class UnfitError(MendableError):
+    """Something is not as it is to be; the message says what."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was found, by what was looked at."""
+
+    checks: Mapping[str, str]
+    looked_at: float = field(default_factory=time.monotonic)
+
+    @property
+    def is_well(self) -> bool:
+        return all(words == WELL for words in self.checks.values())
+
+    def as_json(self) -> dict[str, Any]:
+        status = WELL if self.is_well else "wrong"
+        return {"status": status, "version": version("eval-pipeline"), "checks": self.checks}
+
+
+class Health:
+    """Looks once for all who ask within a second, and waits for nothing that hangs."""
+
+    def __init__(self, settings: Settings, longest_s: float = LONGEST_S) -> None:
+        self._settings = settings
+        self._longest_s = longest_s
+        self._own_thread = ThreadPoolExecutor(1, "health")
+        self._looking: Future[Report] | None = None
+
+    async def report(self) -> Report:
+        """How it is now, or was a moment ago."""
+        looking = self._looking
+        if looking is None or (looking.done() and _is_old(looking.result())):
+            looking = self._looking = self._own_thread.submit(look, self._settings)
+        try:
+            waiting = asyncio.shield(asyncio.wrap_future(looking))
+            return await asyncio.wait_for(waiting, self._longest_s)
+        except TimeoutError:
+            return Report({"disk": f"It has not answered for {self._longest_s:g} s."})
+
+
+def look(settings: Settings) -> Report:
+    """Looks at all of it, at the cost of opening a file."""
+    return Report({name: _words(check, settings) for name, check in _CHECKS.items()})
+
+
+def _is_old(report: Report) -> bool:
+    return time.monotonic() > report.looked_at + KEPT_S
+
+
+def _words(check: Callable[[Settings], None], settings: Settings) -> str:
+    try:
+        check(settings)
+    except UnfitError as error:
+        return str(error)
+    except OSError as error:
+        return f"It can not be used ({error.strerror})."
+    except Exception as error:  # noqa: BLE001  (what breaks one check must not end the others)
+        return f"It can not be read ({type(error).__name__}): evals doctor"
+    return WELL
+
+
+def _results(settings: Settings) -> None:
+    if not settings.database.exists():
+        raise UnfitError("There are none: evals rebuild")
+    try:
+        with opened(settings.database) as db:
+            found = db.sql("select name from schema_migrations").fetchall()
+    except duckdb.IOException as error:
+        if HELD in str(error):
+            return
+        raise
+    if {name for (name,) in found} - set(migration_names()):
+        raise UnfitError("They were written by a newer version of eval_pipeline: update.")
+
+
+def _journal(settings: Settings) -> None:
+    journal = journal_of(settings)
+    if not journal.root.is_dir():
+        # Where nothing was ever evaluated there is none yet.
+        if _has_runs(settings):
+            raise UnfitError("It is gone: mount or restore it.")
+        return
+    journal.parts(RUNS)  # refuses what a newer version wrote
+    # In production nobody but the API writes.
+    if not settings.here.production and not os.access(journal.root, os.W_OK | os.X_OK):
+        raise UnfitError("It can not be written.")
+
+
+def _has_runs(settings: Settings) -> bool:
+    with opened(settings.database) as db:
+        return db.sql("select 1 from runs limit 1").fetchone() is not None
+
+
+def _disk(settings: Settings) -> None:
+    if any(one.state is State.WRONG for one in room("disk", settings.data, settings.database)):
+        free = shutil.disk_usage(settings.data).free // MEGABYTE
+        raise UnfitError(f"Too little is free ({free} MB): make room.")
+
+
+_CHECKS: Mapping[str, Callable[[Settings], None]] = {
+    "results": _results,
+    "journal": _journal,
+    "disk": _disk,
+}

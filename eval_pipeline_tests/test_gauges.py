@@ -1,0 +1,154 @@
+"""What Prometheus is told: results, runs at work, and what the server has served."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from eval_pipeline.alive import alive
+from eval_pipeline.journal import ATTEMPTS, Journal
+from eval_pipeline.records import Usage
+from eval_pipeline.remote.tokens import Tokens, TokenScope
+from eval_pipeline.settings import Settings
+from eval_pipeline.viewer.app import build_app
+from eval_pipeline.viewer.exposition import Family, Sample, exposed
+from eval_pipeline.viewer.gauges import of_results
+from eval_pipeline.warehouse import Warehouse
+from eval_pipeline_tests.builders import (
+    a_benchmark,
+    a_journal,
+    a_judgement,
+    a_prediction,
+    a_question,
+    a_run,
+    an_attempt,
+    settings_in,
+)
+
+BENCHMARK = a_benchmark(*(a_question(f"q{number}") for number in range(1, 5)))
+COST = Usage(input_tokens=100, output_tokens=7, cost_usd=0.25)
+LINE = re.compile(r'([a-z_]+)(?:\{((?:[a-z_]+="(?:[^"\\\n]|\\.)*",?)+)\})? (\S+)')
+WEAK = {"model": "demo/weak", "run_id": "run-2"}
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    """Two runs, one of which lacks two replies, and a verdict."""
+    settings = settings_in(tmp_path_factory.mktemp("measured"))
+    version = BENCHMARK.version.benchmark_version
+    runs = [
+        a_run(run_id, model, list(BENCHMARK.items), benchmark_version=version)
+        for run_id, model in (("run-1", "demo/strong"), ("run-2", "demo/weak"))
+    ]
+    replies = [a_prediction(f"q{number}", usage=COST) for number in (1, 2)]
+    late = a_prediction("q3", outcome="timeout", answer=None, error="late")
+    other = a_prediction("q1", usage=COST, **WEAK)
+    verdicts = [a_judgement(replies[0]), a_judgement(other, usage=Usage(cost_usd=0.5))]
+    journal = a_journal(settings.data, *runs, *replies, late, other, *verdicts, benchmark=BENCHMARK)
+    journal.write_whole(ATTEMPTS, "demo/strong", "run-1", records=[an_attempt()])
+    Warehouse(settings.database, journal).publish()
+    return settings
+
+
+@pytest.fixture
+def web(settings: Settings) -> Iterator[TestClient]:
+    with TestClient(build_app(settings), base_url="http://127.0.0.1") as client:
+        yield client
+
+
+def scraped(web: TestClient) -> dict[str, float]:
+    """Every number by its name and labels, as they are written; nothing but such lines is there."""
+    reply = web.get("/metrics")
+    assert reply.status_code == 200
+    assert reply.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+    lines = [line for line in reply.text.splitlines() if not line.startswith("# ")]
+    found = [LINE.fullmatch(line) for line in lines]
+    assert all(found) and len({line.rpartition(" ")[0] for line in lines}) == len(lines)
+    return {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines}
+
+
+def test_results_are_counted_by_model_and_outcome(web: TestClient) -> None:
+    told = scraped(web)
+
+    strong, weak = 'model="demo/strong",simulated="true"', 'model="demo/weak",simulated="true"'
+    assert told[f'evals_predictions{{{strong},outcome="ok"}}'] == 2
+    assert told[f'evals_predictions{{{strong},outcome="timeout"}}'] == 1
+    assert told[f'evals_predictions{{{weak},outcome="ok"}}'] == 1
+    assert told['evals_judgements{judge="demo/judge",outcome="ok"}'] == 2
+    assert told[f'evals_cost_usd{{{strong},purpose="asking"}}'] == 0.5
+    assert told[f'evals_cost_usd{{{weak},purpose="judging"}}'] == 0.5
+    assert told[f"evals_cost_unknown{{{strong}}}"] == 0
+    assert told[f'evals_tokens{{{strong},direction="input"}}'] == 200
+    assert told['evals_runs{complete="false",simulated="true"}'] == 2
+    assert told["evals_runs_at_work"] == 0
+    assert 0 <= told["evals_results_age_seconds"] < 3600 and told["evals_disk_free_bytes"] > 0
+
+
+def test_runs_at_work_tell_how_far_they_are(settings: Settings, web: TestClient) -> None:
+    with alive(settings.journal, "run-1"):
+        told = scraped(web)
+
+    run = 'run_id="run-1",model="demo/strong",experiment="default",simulated="true"'
+    counts = {
+        name: told[f"evals_run_{name}{{{run}}}"]
+        for name in ("planned", "answered", "failed", "judged")
+    }
+    assert counts == {"planned": 4, "answered": 2, "failed": 1, "judged": 1}
+    assert told["evals_runs_at_work"] == 1
+    assert told['evals_queue{stage="predictions"}'] == 2
+    assert told['evals_queue{stage="judged"}'] == 1
+
+
+def test_requests_are_counted_by_route_and_not_by_what_anybody_invents(web: TestClient) -> None:
+    for path in ("/models/demo=2Fstrong/", "/models/none/", "/made/up/", "/made/too/"):
+        web.get(path)
+
+    told = scraped(web)
+
+    route = 'evals_http_requests_total{route="/models/{model}/",status='
+    assert (told[f'{route}"200"}}'], told[f'{route}"404"}}']) == (1, 1)
+    assert told['evals_http_requests_total{route="other",status="404"}'] == 2
+    assert not any("made" in name or "none" in name for name in told)
+    took = "evals_http_request_duration_seconds"
+    counts = [
+        count
+        for name, count in told.items()
+        if name.startswith(f'{took}_bucket{{route="/models/{{model}}/"')
+    ]
+    assert counts == sorted(counts) and counts[-1] == 2
+    assert told[f'{took}_count{{route="/models/{{model}}/"}}'] == 2
+    assert told[f'{took}_sum{{route="/models/{{model}}/"}}'] > 0
+
+
+def test_what_is_not_public_needs_a_token(settings: Settings) -> None:
+    closed = settings.overridden({"web": {"public": False}})
+    secret = Tokens(settings.tokens).create("scraper", [TokenScope.READ]).get_secret_value()
+    with TestClient(build_app(closed), base_url="http://127.0.0.1") as web:
+        refused = web.get("/metrics", follow_redirects=False)
+        web.headers["Authorization"] = f"Bearer {secret}"
+        told = scraped(web)
+
+    assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer")
+    assert told['evals_http_requests_total{route="other",status="401"}'] == 1
+
+
+def test_models_beyond_the_most_are_counted_together(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("eval_pipeline.viewer.gauges.MOST_NAMES", 1)
+
+    with Warehouse(settings.database, Journal(settings.journal)).reading() as db:
+        text = exposed(of_results(db))
+
+    assert 'model="demo/strong"' in text and 'model="other"' in text
+    assert "demo/weak" not in text
+
+
+def test_labels_end_neither_their_quotes_nor_their_line(tmp_path: Path) -> None:
+    family = Family("evals_x", "gauge", "One.", [Sample(1.5, {"name": 'a"b\\c\nd'})])
+
+    assert exposed([family]) == (
+        "# HELP evals_x One.\n# TYPE evals_x gauge\n" + r'evals_x{name="a\"b\\c\nd"} 1.5' + "\n"
+    )
