@@ -57,11 +57,16 @@ def apply_migrations(connection: duckdb.DuckDBPyConnection) -> list[str]:
     applied = {name for (name,) in connection.sql("select name from schema_migrations").fetchall()}
     missing = [name for name in migration_names() if name not in applied]
     for name in missing:
-        connection.begin()
-        run_file(connection, f"migrations/{name.removesuffix('.sql')}")
-        connection.execute("insert into schema_migrations values (?, ?)", [name, now()])
-        connection.commit()
+        apply_migration(connection, name)
     return missing
+
+
+def apply_migration(connection: duckdb.DuckDBPyConnection, name: str) -> None:
+    """Applies one migration and records that, or does neither."""
+    connection.begin()
+    run_file(connection, f"migrations/{name.removesuffix('.sql')}")
+    connection.execute("insert into schema_migrations values (?, ?)", [name, now()])
+    connection.commit()
 
 
 def migration_names() -> list[str]:

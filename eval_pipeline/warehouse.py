@@ -27,6 +27,8 @@ log = logging.getLogger(__name__)
 TRIES = 3
 QUERIES = "sql"
 """The part of the file that is not of the journal: if the queries change, all is built anew."""
+RESULTS = ("runs", "items", "model_catalog")
+"""The tables, in files of every version, that are empty while nothing was evaluated."""
 LONG = {"predictions", "judged"}
 """If these have changed, building on the old file would save nothing and make it larger."""
 
@@ -42,11 +44,19 @@ class Warehouse:
         """Brings these parts of the file up to date with the journal, or all; one at a time."""
         with explained(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            with FileLock(self.path.with_suffix(".lock"), thread_local=False):
+            with self.claim():
                 for _ in range(TRIES - 1):
                     with suppress(GoneError):  # a file was compacted meanwhile
                         return self._publish(parts, force=force)
                 return self._publish(parts, force=force)
+
+    def claim(self) -> FileLock:
+        """Whoever holds it is the only one that replaces the file."""
+        return FileLock(self.path.with_suffix(".lock"), thread_local=False)
+
+    def stands_alone(self) -> bool:
+        """Whether the file has results that no journal here could give again."""
+        return not self.journal.snapshot() and _has_results(self.path)
 
     @contextmanager
     def reading(self, *, apart: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
@@ -79,7 +89,10 @@ class Warehouse:
 
     def _publish(self, parts: Sequence[Stream[Any]], *, force: bool) -> None:
         _remove_leftovers(self.path)
-        wanted = {one.name: fingerprint(*self.journal.snapshot(one)) for one in STREAMS}
+        snapshots = {one.name: self.journal.snapshot(one) for one in STREAMS}
+        if not any(snapshots.values()) and _has_results(self.path):
+            return self._leave_alone(force=force)
+        wanted = {name: fingerprint(*snapshot) for name, snapshot in snapshots.items()}
         wanted[QUERIES] = fingerprint(*recipe())
         name = f".{self.path.stem}-{os.getpid()}-{secrets.token_hex(3)}.new"
         new = self.path.with_name(name).absolute()
@@ -91,10 +104,24 @@ class Warehouse:
             if whole or changed:
                 build(new, Order(self.journal, wanted, changed, base))
         if whole or changed:
-            self._swap_in(new)
-        else:
-            # Nobody has the file open to write, so a log beside it is not its own.
-            self._set_log_aside()
+            return self.swap_in(new)
+        # Nobody has the file open to write, so a log beside it is not its own.
+        return self._set_log_aside()
+
+    def _leave_alone(self, *, force: bool) -> None:
+        """To build the file from a journal that has nothing would be to lose it."""
+        if force:
+            raise WarehouseError(
+                f"{self.path} stands alone: there is nothing in {self.journal.root} to build it "
+                "from. Nothing was changed. If somebody has it open to write, close it there."
+            )
+        with opened(self.path) as connection:
+            older = _is_older(connection, self.path)
+        if older:
+            raise WarehouseError(
+                f"{self.path} is of an older version of eval_pipeline, and there is no journal to "
+                "build it from. Bring it up to date: evals migrate up"
+            )
 
     @contextmanager
     def _published(self) -> Iterator[Mapping[str, str]]:
@@ -112,7 +139,8 @@ class Warehouse:
                 found = []
             yield dict(found)
 
-    def _swap_in(self, built: Path) -> None:
+    def swap_in(self, built: Path) -> None:
+        """Puts a whole file in the place of the one that is there; only who has claimed it may."""
         with built.open("rb") as file:
             os.fsync(file.fileno())
         self._set_log_aside()
@@ -123,6 +151,17 @@ class Warehouse:
         left = self.path.with_name(f"{self.path.name}.wal")
         with suppress(FileNotFoundError):
             left.rename(left.with_name(f"{left.name}.{now():%Y%m%dT%H%M%S.%f}"))
+
+
+def _has_results(path: Path) -> bool:
+    """Whether there is anything to lose; of a file that can not be read nobody knows."""
+    if not path.exists():
+        return False
+    try:
+        with opened(path) as connection:
+            return any(connection.table(name).limit(1).fetchall() for name in RESULTS)
+    except (duckdb.Error, OSError):
+        return True
 
 
 def _is_older(connection: duckdb.DuckDBPyConnection, path: Path) -> bool:

@@ -119,8 +119,11 @@ def _unopened(error: duckdb.Error) -> Finding:
 def _shown(db: duckdb.DuckDBPyConnection, settings: Settings) -> Iterator[Finding]:
     """Newer than this code, older than the journal, or as it is to be."""
     applied = {name for (name,) in db.sql("select name from schema_migrations").fetchall()}
-    known = dict(db.sql("select part, snapshot from published").fetchall())
     kept = Journal(settings.journal)
+    if not kept.snapshot():
+        yield _alone(applied, settings)
+        return
+    known = dict(db.sql("select part, snapshot from published").fetchall())
     behind = [
         one.name for one in STREAMS if known.get(one.name) != fingerprint(*kept.snapshot(one))
     ]
@@ -139,6 +142,14 @@ def _shown(db: duckdb.DuckDBPyConnection, settings: Settings) -> Iterator[Findin
         yield warning("DuckDB file", words, REBUILD)
     else:
         yield ok("DuckDB file", f"{size}, up to date with the journal.")
+
+
+def _alone(applied: set[str], settings: Settings) -> Finding:
+    """Without a journal only the schema can be wrong."""
+    words = f"{_size(settings.database.stat().st_size)}. There is no journal that it would show."
+    if applied == set(migration_names()):
+        return ok("DuckDB file", words)
+    return warning("DuckDB file", f"{words} Its schema is another one.", "evals migrate status")
 
 
 def _existing(folder: Path) -> Path:

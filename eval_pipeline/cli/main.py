@@ -18,6 +18,7 @@ from eval_pipeline.cli import (
     doctor,
     launching,
     looking,
+    migrating,
     numbers,
     push,
     tokens,
@@ -73,6 +74,7 @@ for panel, name, command in (
     app.command(name, rich_help_panel=panel)(command)
 app.add_typer(web.site, name="site", rich_help_panel=READING)
 app.add_typer(numbers.benchmark, name="benchmark", rich_help_panel=NUMBERS)
+app.add_typer(migrating.migrate, name="migrate", rich_help_panel=DATA)
 app.add_typer(tokens.tokens, name="tokens", rich_help_panel=DATA)
 app.add_typer(coding.toolchains, name="toolchain", rich_help_panel=SUITES)
 

@@ -231,6 +231,12 @@ class Journal:
     def _file(self, stream: Stream[Any], *parts: str) -> Path:
         return self._folder(stream, *parts[:-1]) / f"{_safe(parts[-1])}{JSONL}"
 
+    def written_format(self) -> str:
+        """What its folder says of its format, even if nobody here can read it; empty while new."""
+        with suppress(FileNotFoundError, NotADirectoryError):
+            return (self.root / "format").read_text().strip()
+        return ""
+
     def refuse_if_read_only(self) -> None:
         """For whoever is going to write: better before anything is done than half way."""
         if self.read_only:
@@ -253,15 +259,13 @@ class Journal:
 
     def _check_format(self) -> int | None:
         """Which format the journal has; None while it is new."""
-        with suppress(FileNotFoundError, NotADirectoryError):
-            text = (self.root / "format").read_text().strip()
-            if text and (not text.isdigit() or int(text) > FORMAT):
-                raise JournalError(
-                    f"{self.root} has journal format {text[:20]!r}, this version reads up to "
-                    f"{FORMAT}: update eval_pipeline. Nothing was changed."
-                )
-            return int(text) if text else None
-        return None
+        text = self.written_format()
+        if text and (not text.isdigit() or int(text) > FORMAT):
+            raise JournalError(
+                f"{self.root} has journal format {text[:20]!r}, this version reads up to "
+                f"{FORMAT}: update eval_pipeline. Nothing was changed."
+            )
+        return int(text) if text else None
 
 
 def _changed_at(path: Path) -> float:

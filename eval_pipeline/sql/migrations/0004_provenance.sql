@@ -10,3 +10,5 @@ comment on column judged.carried_from is 'The run of an older benchmark version 
 comment on column model_catalog.dialect is 'How requests are written: chat_completions, responses or messages.';
 comment on column model_catalog.reasoning_price is 'US dollars per reasoning token, where they have a price of their own.';
 comment on column predictions.outcome is 'ok; refused, truncated or content_filter (the model''s own failing); or what went wrong on the way: empty, rate_limited, timeout, server_error, connection_error, cut_stream, invalid_reply, bad_request, context_too_long, auth, forbidden, no_credit, unknown_model.';
+
+update model_catalog set dialect = 'chat_completions';

@@ -1,8 +1,8 @@
 -- Several samples per item, verdicts by judge and judge version, errors by cluster, pass@k, calibration.
--- What is derived is emptied or made anew: the file is a view of the journal and is built from it again.
+-- What is derived is emptied or made anew; verdicts are moved over, for a primary key can not be changed.
 drop view dataset;
 alter table items add column cluster varchar;
-update items set cluster = category;
+alter table items alter column cluster type varchar using category;
 alter table items alter column cluster set not null;
 comment on column items.cluster is 'What groups items that are not independent, such as the passage they share: the column that the suite names as its cluster, else the category.';
 alter table items add column is_clustered boolean default false;
@@ -20,6 +20,7 @@ comment on column runs.samples is 'How often each item of the plan is asked.';
 
 comment on column predictions.outcome is 'ok; refused, truncated, truncated_thinking or content_filter (the model''s own failing); or what went wrong on the way: empty, rate_limited, timeout, server_error, connection_error, cut_stream, invalid_reply, bad_request, context_too_long, auth, forbidden, no_credit, unknown_model.';
 
+create table judged_before as from judged;
 drop table judged;
 create table judged (
     prediction_id    varchar not null,
@@ -178,3 +179,6 @@ comment on column calibration_bins.accuracy is 'Mean score.';
 comment on column calibration_bins.accuracy_low is 'Lower end of the 95 % interval of the accuracy (Wilson).';
 comment on column calibration_bins.accuracy_high is 'Upper end of that interval.';
 comment on column predictions.carried_from is 'The earlier run that asked and paid, if the answer was taken over from it: same request. NULL if it was asked for here.';
+
+insert into judged by name from judged_before;
+drop table judged_before;

@@ -140,3 +140,6 @@ select entries.*, model_catalog.display_name
 from leaderboard_entries entries
 left join model_catalog using (model);
 comment on view leaderboard is 'One row per model, experiment and judge: the mean of its latest complete runs of the published benchmark version, full ones if there are any. Filtered and incomplete runs are not in it, and runs of other versions never mix with these.';
+
+-- So far none was published by its name.
+update benchmark_versions set is_published = is_current;

@@ -28,3 +28,10 @@ create view metrics_strict as select * from metrics where complete;
 comment on view metrics_strict is 'The numbers of complete runs only: every planned reply has a score.';
 create view metrics_moderate as select * from metrics;
 comment on view metrics_moderate is 'The numbers of every run over what was judged: read them with coverage, incomplete_because, and the bounds that what is missing allows (accuracy_if_missing_wrong, accuracy_if_missing_right).';
+
+-- So far the tokens of a row were those of its reply alone. Reasoning that was not sent as text came before it.
+update predictions
+set output_tokens_per_s =
+    nullif(greatest(output_tokens - if(coalesce(reasoning, '') = '', coalesce(reasoning_tokens, 0), 0), 0), 0)
+        / (latency_s - first_token_s)
+where latency_s > first_token_s;
