@@ -57,7 +57,7 @@ class Cluster:
 
     def count(self, query: str) -> int:
         """The number that PostgreSQL answers a query with."""
-        command = [_postgres_tools() / "psql", "--no-psqlrc", "-At", "-c", query]
+        command = [str(_postgres_tools() / "psql"), "--no-psqlrc", "-At", "-c", query]
         return int(subprocess.check_output(command, env=self.environment))
 
 
@@ -125,7 +125,7 @@ def _postgres(parent: Path) -> Iterator[dict[str, str]]:
             **who,
         )
         options = ("-c", f"listen_addresses={HOST}", "-c", "unix_socket_directories=")
-        command = [tools / "postgres", *data, "-p", port, *options]
+        command = [str(tools / "postgres"), *data, "-p", port, *options]
         with _running(command, folder, {}, parent / "postgres.log", **who):
             wait_for(lambda: _listens(int(port)))
             url = f"postgresql+psycopg2://evals:{password}@{HOST}:{port}/postgres"

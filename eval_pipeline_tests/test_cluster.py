@@ -10,7 +10,7 @@ import duckdb
 import pytest
 from rich.console import Console
 
-from bench.tables import Table, print_table
+from bench.tables import Cell, Table, print_table
 from eval_pipeline.alive import dead_ones
 from eval_pipeline.benchmark import load_benchmark
 from eval_pipeline.defs.partitions import ONE
@@ -210,7 +210,7 @@ def _table(proof: Proof) -> Table:
     kill, planned = proof.kill, len(MODELS) * len(proof.items)
     asked = sum(proof.asked[model, key] for model in MODELS for key in proof.questions.values())
     per_worker = Counter(proof.workers[run.run_id] for run in proof.runs)
-    rows = (
+    rows: tuple[tuple[Cell, ...], ...] = (
         ("models x items", f"{len(MODELS)} x {len(proof.items)}"),
         ("seconds from the first launch to the last result", proof.seconds),
         *((f"runs on worker {name}", per_worker[name]) for name in (KILLED, LEFT)),
