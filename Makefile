@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 MODULE := eval_pipeline.definitions
 QUIET := --quiet --disable-pip-version-check
 
-.PHONY: setup toolchains packages browser demo dev test validate check bench docs lock clean
+.PHONY: setup toolchains packages browser demo dev test cluster-test validate check bench docs lock clean
 
 setup: $(READY)
 
@@ -73,6 +73,22 @@ test: $(READY)
 	$(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder
 	$(BIN)/evals validate-answers $(if $(BASE),--changed $(BASE),--filter /001-)
 
+# PostgreSQL, Redis, workers, one of them killed: minutes, so not part of the tests (docs/scale.md).
+# Dagster's processes have an environment of their own, as in a deployment.
+CLUSTER := .venv-cluster
+SERVERS = $(if $(wildcard /usr/lib/postgresql/*/bin/postgres),,postgresql) $(if $(shell command -v redis-server),,redis-server)
+cluster-test: export PYTHONDONTWRITEBYTECODE =
+cluster-test: $(READY) $(CLUSTER)/.ready
+	@test -z "$(strip $(SERVERS))" || { test "$$(id -u)" = 0 && command -v apt-get > /dev/null \
+	  && apt-get update -qq && apt-get install -y -qq --no-install-recommends $(SERVERS); } \
+	  || { echo "A cluster needs $(strip $(SERVERS)); on Debian: apt-get install $(strip $(SERVERS))"; exit 1; }
+	$(BIN)/pytest -m cluster -s eval_pipeline_tests/test_cluster.py
+
+$(CLUSTER)/.ready: $(READY) deploy/requirements.lock
+	@test -x $(CLUSTER)/bin/python || $(PYTHON) -m venv --without-pip $(CLUSTER)
+	$(BIN)/uv pip install --quiet --python $(CLUSTER)/bin/python --require-hashes --compile-bytecode -r deploy/requirements.lock
+	@touch $@
+
 # Every answer of every coding task: minutes, so not part of the tests.
 validate: toolchains
 	$(BIN)/evals validate-answers
@@ -88,6 +104,8 @@ docs: $(READY)
 lock: $(READY)
 	$(BIN)/uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes --no-strip-extras \
 	  --no-emit-index-url --no-header --upgrade --output-file requirements.lock
+	$(BIN)/uv pip compile pyproject.toml --extra postgres --extra celery --extra k8s --extra docker --universal --python-version 3.11 \
+	  --generate-hashes --no-strip-extras --no-emit-index-url --no-header --upgrade -c requirements.lock --output-file deploy/requirements.lock
 
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(CLUSTER) .mypy_cache .pytest_cache .ruff_cache

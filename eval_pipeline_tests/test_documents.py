@@ -144,8 +144,9 @@ def test_every_variable_is_in_the_readme_and_in_the_example() -> None:
     assert [name for name in VARIABLES if f"# {name}=" not in example] == []
 
 
-def test_the_lock_has_hashes_and_names_no_package_index() -> None:
-    lock = (ROOT / "requirements.lock").read_text("utf-8")
+@pytest.mark.parametrize("name", ["requirements.lock", "deploy/requirements.lock"])
+def test_a_lock_has_hashes_and_names_no_package_index(name: str) -> None:
+    lock = (ROOT / name).read_text("utf-8")
     requirements = re.split(r"\n(?=[a-z])", lock.strip())
 
     assert "://" not in lock and "--index" not in lock

@@ -1,5 +1,6 @@
 """A running `dagster dev` and its GraphQL API, asked as the UI asks it."""
 
+import json
 import socket
 import sys
 import time
@@ -149,8 +150,13 @@ class Webserver:
         """Launches a job as the launchpad does, with what it shows, and waits for the end."""
         if model is None:
             return self._run({"pipelineName": job}, self.schema(job)["rootDefaultYaml"], [])
-        config, tags = self.partition(job, model)
-        return self._run({"pipelineName": job}, config, tags)
+        return self.ended(self.start(job, model))
+
+    def start(self, job: str, model: str, **asking: object) -> str:
+        """The same without waiting, or with only this said of how it is asked; returns its id."""
+        shown, tags = self.partition(job, model)
+        said = json.dumps({"ops": {"predictions": {"config": asking}}})  # which is YAML too
+        return self._start({"pipelineName": job}, said if asking else shown, tags)
 
     def materialize(self, *assets: str) -> str:
         """The same for the button Materialize."""
@@ -185,6 +191,9 @@ class Webserver:
         self._client.close()
 
     def _run(self, selector: dict[str, object], config: str, tags: list[dict[str, str]]) -> str:
+        return self.ended(self._start(selector, config, tags))
+
+    def _start(self, selector: dict[str, object], config: str, tags: list[dict[str, str]]) -> str:
         params = {
             "selector": {**LOCATION, **selector},
             "mode": "default",
@@ -193,7 +202,7 @@ class Webserver:
         }
         launched = self.ask(LAUNCH, params=params)["launchPipelineExecution"]
         assert launched["__typename"] == "LaunchRunSuccess", launched
-        return self.ended(launched["run"]["runId"])
+        return str(launched["run"]["runId"])
 
     def _backfill(self, backfill: str) -> dict[str, Any]:
         found: dict[str, Any] = self.ask(BACKFILL_STATUS, id=backfill)["partitionBackfillOrError"]

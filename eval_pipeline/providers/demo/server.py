@@ -10,7 +10,7 @@ import socket
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Self
 
 import uvicorn
@@ -75,6 +75,7 @@ class DemoGateway:
         self,
         items: Sequence[Item],
         *,
+        models: Mapping[str, minds.Mind] = minds.MINDS,
         faults: Faults = NO_FAULTS,
         port: int = 0,
         api_key: str | None = None,
@@ -84,7 +85,7 @@ class DemoGateway:
         self.seen: Counter[tuple[str, str]] = Counter()
         self.at_once: Counter[str] = Counter()
         self.most_at_once: Counter[str] = Counter()
-        self._questions = minds.Questions(items)
+        self._questions, self._minds = minds.Questions(items), models
         self._port = port
         self._api_key, self._allow_control = api_key, allow_control
         self._numbers = itertools.count(1)
@@ -184,7 +185,7 @@ class DemoGateway:
 
     async def _models(self, request: Request) -> Response:
         self._authorise(request.scope)
-        entries = [mind.listed() for mind in minds.MINDS.values()]
+        entries = [mind.listed() for mind in self._minds.values()]
         return JSONResponse({"object": "list", "data": entries})
 
     async def _control(self, request: Request) -> Response:
@@ -196,7 +197,7 @@ class DemoGateway:
 
     async def _respond(self, asked: Asked, scope: Scope) -> ASGIApp:
         body = asked.chat
-        mind = minds.MINDS.get(body.model)
+        mind = self._minds.get(body.model)
         item = self._questions.find(body.asked) if mind and not mind.judges else None
         self.requests[body.model] += 1
         self.seen[body.model, minds.question_hash(item.question if item else body.asked)] += 1
