@@ -54,7 +54,12 @@ def stand(tmp_path: Path) -> Iterator[Stand]:
 
 @pytest.mark.parametrize(
     ("dialect", "storm"),
-    [("chat_completions", STORM), ("responses", WITHOUT_DATES), ("messages", WITHOUT_DATES)],
+    [
+        ("chat_completions", STORM),
+        # The same engine behind another dialect, each of which has tests of its own.
+        pytest.param("responses", WITHOUT_DATES, marks=pytest.mark.slow),
+        pytest.param("messages", WITHOUT_DATES, marks=pytest.mark.slow),
+    ],
     ids=["chat_completions", "responses", "messages"],
 )
 def test_in_a_storm_every_item_ends_answered_or_with_a_name(
