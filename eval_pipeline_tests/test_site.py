@@ -105,6 +105,19 @@ def test_a_file_of_somebody_else_is_never_replaced(settings: Settings, tmp_path:
     assert (tmp_path / "site" / "index.html").read_text() == "mine"
 
 
+def test_a_page_of_an_item_with_dots_in_its_name_gives_way_too(
+    settings: Settings, tmp_path: Path
+) -> None:
+    old = tmp_path / "site" / "items" / "a..b" / "index.html"
+    old.parent.mkdir(parents=True)
+    old.write_text("of an earlier build")
+    (tmp_path / "site" / ".evals-site").write_text("items/a..b/index.html\n")
+
+    build(settings, tmp_path / "site", with_items=False)
+
+    assert not old.exists()
+
+
 def test_a_list_that_leads_out_of_the_folder_removes_nothing(
     settings: Settings, tmp_path: Path
 ) -> None:

@@ -101,17 +101,19 @@ def _reply(reply: Reply, name: str) -> Iterator[Section]:
         yield Section(f"File {path}{name}", text)
     if reply.no_files_because:
         yield Section(f"Files{name}", reply.no_files_because)
-    yield Section(f"Facts{name}", "\n".join(_facts(found)))
+    told = (f"{words}: {value}" for words, value in facts(found))
+    yield Section(f"Facts{name}", "\n".join(told))
 
 
-def _facts(found: Mapping[str, Any]) -> Iterator[str]:
+def facts(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What is known of a reply besides its text: what it is, and how much."""
     for column, words, unit in FACTS:
         value = found[column]
         if value is None:
             continue
         told = f"{value:.4g}" if isinstance(value, float) else str(value)
         estimated = " (estimated)" if column == "cost_usd" and found["cost_estimated"] else ""
-        yield f"{words}: {told}{unit}{estimated}"
+        yield words, f"{told}{unit}{estimated}"
 
 
 def _verdicts(reply: Reply, name: str) -> Iterator[Section]:

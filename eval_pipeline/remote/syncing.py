@@ -1,18 +1,19 @@
 """Copies runs of another deployment into this one: what is here already stays as it is."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import chain
 from tempfile import TemporaryFile
 from typing import NamedTuple, TypeVar
 
 from eval_pipeline.benchmark import past_items
-from eval_pipeline.journal import RUNS, SIGHTINGS, VERSIONS, Journal
+from eval_pipeline.journal import RUNS, SIGHTINGS, VERSIONS, GoneError, Journal
 from eval_pipeline.journal.lines import as_line
 from eval_pipeline.news import Past
 from eval_pipeline.record import Record
 from eval_pipeline.records import BenchmarkVersion, Judgement, Prediction
 from eval_pipeline.remote.messages import MOST_RECORDS, KeptVersion, Received, RunToOpen
-from eval_pipeline.remote.pushing import judgements_of, predictions_of
+from eval_pipeline.remote.pushing import TRIES, judgements_of, predictions_of
 from eval_pipeline.remote.receiving import Receiver
 from eval_pipeline.remote.versions import keep_version
 
@@ -35,6 +36,13 @@ class Synced(NamedTuple):
 
 def sync_run(source: Journal, here: Receiver, model: str, run_id: str) -> Synced:
     """Takes in the run with its benchmark version; interrupted, it is simply done again."""
+    for _ in range(TRIES - 1):
+        with suppress(GoneError):  # a file was compacted meanwhile
+            return _sync(source, here, model, run_id)
+    return _sync(source, here, model, run_id)
+
+
+def _sync(source: Journal, here: Receiver, model: str, run_id: str) -> Synced:
     run = next(source.read_file(RUNS, model, run_id))
     for version in source.read(VERSIONS):
         if version.benchmark_version == run.benchmark_version:

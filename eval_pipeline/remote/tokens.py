@@ -33,7 +33,7 @@ class TokenError(MendableError):
 
 
 class TokenScope(StrEnum):
-    """What a token is for; each has to be said, none includes another."""
+    """What a token is for; each has to be said, but who may write may also read."""
 
     READ = "read"
     WRITE = "write"

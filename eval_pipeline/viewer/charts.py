@@ -45,7 +45,6 @@ class Chart:
     up: Sequence[Mark]
     line: Sequence[tuple[float, float]] = ()
     x_label: str = ""
-    y_label: str = ""
     width: float = WIDTH
     height: float = HEIGHT
     left: float = LEFT
@@ -88,7 +87,7 @@ def cost_chart(rows: Sequence[dict[str, Any]], links: Sequence[str]) -> Chart | 
     ]
     line = [(dots[number].x, dots[number].y) for number in front]
     across = [Mark(scale.place(at), _usd(at)) for at in scale.marks()]
-    return Chart(dots, across, _shares(), line, "USD per run", "accuracy")
+    return Chart(dots, across, _shares(), line, "USD per run")
 
 
 def history_chart(rows: Sequence[dict[str, Any]], links: Sequence[str]) -> Chart | None:
@@ -122,7 +121,7 @@ def history_chart(rows: Sequence[dict[str, Any]], links: Sequence[str]) -> Chart
     form = "%Y-%m-%d" if last - first > timedelta(days=3) else "%m-%d %H:%M"
     ticks = [first + (last - first) * share for share in (0.1, 0.3, 0.5, 0.7, 0.9)]
     across = [Mark(place(tick), f"{tick:{form}}") for tick in ticks]
-    return Chart(dots, across, _shares(), x_label="opened", y_label="accuracy")
+    return Chart(dots, across, _shares(), x_label="opened")
 
 
 def calibration_chart(bins: Sequence[dict[str, Any]]) -> Chart | None:
@@ -142,7 +141,7 @@ def calibration_chart(bins: Sequence[dict[str, Any]]) -> Chart | None:
     ]
     across = [Mark(_across(at / 4), f"{at / 4:.0%}") for at in range(5)]
     perfect = [(_across(0), _share(0)), (_across(1), _share(1))]
-    return Chart(dots, across, _shares(), perfect, "stated confidence", "accuracy")
+    return Chart(dots, across, _shares(), perfect, "stated confidence")
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from eval_pipeline.queries import PACKAGE
-from eval_pipeline.reporting.cells import SCOPES, rank_range
+from eval_pipeline.reporting.cells import SCOPES, one_line, rank_range
 from eval_pipeline.untrusted import printable
 from eval_pipeline.viewer import links
 from eval_pipeline.viewer.links import Links
@@ -127,8 +127,7 @@ def line(text: Any, longest: int = LONGEST_LINE) -> str:
     """The beginning of a text without its line breaks."""
     if text is None:
         return ""
-    words = " ".join(printable(str(text)[: 4 * longest]).split())
-    return words if len(words) <= longest else f"{words[: longest - 1]}…"
+    return one_line(printable(str(text)[: 4 * longest]), longest)
 
 
 def scope(name: str) -> str:

@@ -86,7 +86,7 @@ class _Site:
             return set()
         named = self._list.read_text("utf-8", "replace").splitlines()
         # Somebody may have had a hand in the list: it must not lead out of the folder.
-        return {path for path in named if ".." not in path and not path.startswith("/")}
+        return {path for path in named if ".." not in path.split("/") and not path.startswith("/")}
 
     def _note(self, paths: set[str]) -> None:
         self._list.write_text("".join(f"{path}\n" for path in sorted(paths)), "utf-8")

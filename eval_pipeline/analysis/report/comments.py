@@ -9,6 +9,8 @@ from pydantic import AfterValidator, AwareDatetime, ConfigDict, StringConstraint
 from eval_pipeline.record import Record
 from eval_pipeline.records import ModelId
 
+BEGIN = "<!-- evals:"
+"""What a line begins with that programs read."""
 _COMMENT = re.compile(r"<!-- evals:([a-z]+) (\{.*\}) -->[ \t]*")
 _ESCAPED = {"<": "\\u003c", ">": "\\u003e"}
 

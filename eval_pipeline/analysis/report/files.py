@@ -5,7 +5,7 @@ import stat
 from pathlib import Path
 from secrets import token_hex
 
-from eval_pipeline.analysis.report.comments import Head
+from eval_pipeline.analysis.report.comments import BEGIN, Head
 from eval_pipeline.analysis.report.lines import BOM, lines_of, outside_of_code
 from eval_pipeline.errors import MendableError
 from eval_pipeline.journal.disk import sync
@@ -54,7 +54,7 @@ def head_of(path: Path) -> Head | None:
 def head_in(text: str) -> Head | None:
     """The first comment of ours, if it says which run the text is about."""
     for _, line in outside_of_code(lines_of(text.removeprefix(BOM))):
-        if line.startswith("<!-- evals:"):
+        if line.startswith(BEGIN):
             return Head.read(line)
     return None
 

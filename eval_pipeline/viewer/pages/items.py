@@ -4,7 +4,7 @@ import base64
 import binascii
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -16,7 +16,7 @@ from eval_pipeline.benchmark import past_items
 from eval_pipeline.coding.records import CodingTask
 from eval_pipeline.item_report.choosing import Chosen
 from eval_pipeline.item_report.gathering import Reply
-from eval_pipeline.item_report.page import FACTS
+from eval_pipeline.item_report.page import facts
 from eval_pipeline.item_report.prompt import image_name, text_of
 from eval_pipeline.journal.disk import JournalError
 from eval_pipeline.queries import query, rows
@@ -182,7 +182,7 @@ def _sample(case: Case, one: Reply) -> Sample:
         reasoning=as_text(reasoning) if reasoning else None,
         files=tuple(_file(case.report.item, path, one.files[path]) for path in paths[:MOST_FILES]),
         more_files=tuple(paths[MOST_FILES:]),
-        facts=tuple(_facts(found)) if found else (),
+        facts=tuple(facts(found)) if found else (),
         request=_request(case, one.sample),
         record=_json(found),
     )
@@ -193,15 +193,6 @@ def _file(item: Item, path: str, text: str) -> File:
     known = reference.get(path)
     changed = difference(path, known, text) if known is not None else None
     return File(path, code(text, path), changed, known is not None)
-
-
-def _facts(found: Row) -> Iterator[tuple[str, str]]:
-    for column, words, unit in FACTS:
-        value = found[column]
-        if value is not None:
-            told = f"{value:.4g}" if isinstance(value, float) else str(value)
-            estimated = " (estimated)" if column == "cost_usd" and found["cost_estimated"] else ""
-            yield words, f"{told}{unit}{estimated}"
 
 
 def _request(case: Case, sample: int) -> Markup | None:

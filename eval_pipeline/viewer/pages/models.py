@@ -1,5 +1,6 @@
 """Models: all of them, and one with its history, profile, calibration, failures and reports."""
 
+from eval_pipeline.analysis.report.comments import BEGIN
 from eval_pipeline.analysis.report.files import ReportError, UnreadableError, read
 from eval_pipeline.analysis.report.naming import folder_of, reports_in
 from eval_pipeline.overview import model_rows, run_rows
@@ -11,8 +12,6 @@ from eval_pipeline.viewer.page import NotThereError, Page, Row, View
 
 MOST_RECURRING = 50
 LARGEST_REPORT = 1_000_000
-COMMENT = "<!-- evals:"
-"""What a line begins with that programs read."""
 
 
 def models(view: View) -> Page:
@@ -86,7 +85,7 @@ def report(view: View, run_id: str, name: str) -> Page:
         text = read(found["path"], LARGEST_REPORT)
     except UnreadableError as error:
         raise NotThereError(f"The report can not be shown: {error}.") from None
-    told = "\n".join(line for line in text.splitlines() if not line.startswith(COMMENT))
+    told = "\n".join(line for line in text.splitlines() if not line.startswith(BEGIN))
     shown = {"report": markdown(told, LARGEST_REPORT, breaks=False), "file": found["name"]}
     shown |= {"run_id": run_id, "model": name}
     return Page("report.html", f"Report on run {run_id[:8]} of {name}", shown)
