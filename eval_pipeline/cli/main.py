@@ -16,6 +16,7 @@ from eval_pipeline.cli import (
     coding,
     data,
     doctor,
+    importing,
     launching,
     looking,
     migrating,
@@ -76,11 +77,12 @@ app.add_typer(web.site, name="site", rich_help_panel=READING)
 app.add_typer(numbers.benchmark, name="benchmark", rich_help_panel=NUMBERS)
 app.add_typer(migrating.migrate, name="migrate", rich_help_panel=DATA)
 app.add_typer(tokens.tokens, name="tokens", rich_help_panel=DATA)
+app.add_typer(importing.imports, name="import", rich_help_panel=DATA)
 app.add_typer(coding.toolchains, name="toolchain", rich_help_panel=SUITES)
 
 CLEANING_UP = {
     *("doctor", "query", "export", "delete", "prune", "classify", "rebuild", "benchmark"),
-    *("push", "sync", "tokens", "view", "site"),
+    *("import", "push", "sync", "tokens", "view", "site"),
     *("new", "validate-answers", "ablate", "demo-server", "toolchain"),
 }
 """The commands that leave nothing half done when they are interrupted; launches see to it later."""
