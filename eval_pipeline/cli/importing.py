@@ -12,7 +12,9 @@ if TYPE_CHECKING:  # these take a moment to load that `evals --help` does withou
     from collections.abc import Sequence
 
     from eval_pipeline.importing.zenmux.files import Problem
+    from eval_pipeline.importing.zenmux.numbers import Compared
     from eval_pipeline.importing.zenmux.taking import Taken
+    from eval_pipeline.stats.published import Published
 
 imports = typer.Typer(no_args_is_help=True, help="Results of other projects, as runs here.")
 
@@ -35,6 +37,7 @@ def zenmux(
     """
     from eval_pipeline.deployment import refuse_production
     from eval_pipeline.importing.zenmux.folders import results_folders
+    from eval_pipeline.importing.zenmux.numbers import compared
     from eval_pipeline.importing.zenmux.taking import Importer
     from eval_pipeline.settings import Settings
 
@@ -49,11 +52,14 @@ def zenmux(
             if not as_json:
                 say(_told(run))
     warehouse.publish()
+    with warehouse.reading() as db:
+        numbers = [one for each in folders for one in compared(db, each)]
     problems = [problem for one in folders for problem in one.problems]
     if as_json:
-        print_json(_document(taken, problems, importer.homes.warning))
+        print_json(_document(taken, problems, numbers, importer.homes.warning))
     else:
         _sum_up(taken, problems, importer.homes.warning)
+        _tell_numbers(numbers)
     end(End.FAILED if problems else End.DONE)
 
 
@@ -82,12 +88,39 @@ def _sum_up(taken: "Sequence[Taken]", problems: "Sequence[Problem]", warning: st
         )
 
 
+def _tell_numbers(numbers: "Sequence[Compared]") -> None:
+    if not numbers:
+        return
+    same = sum(one.same for one in numbers)
+    say(f"Its own summary has numbers of {len(numbers)} models; {same} are the same here.")
+    for one in numbers:
+        if not one.same:
+            say(f"{one.model}: there {_numbers(one.there)}; here {_numbers(one.here)}")
+
+
+def _numbers(shown: "Published") -> str:
+    accuracy, interval, calibration = shown
+    return f"{accuracy:.2f} ± {interval:.2f}, calibration error {calibration:.2f}"
+
+
 def _document(
-    taken: "Sequence[Taken]", problems: "Sequence[Problem]", warning: str | None
+    taken: "Sequence[Taken]",
+    problems: "Sequence[Problem]",
+    numbers: "Sequence[Compared]",
+    warning: str | None,
 ) -> dict[str, object]:
     return {
         "ended": "failed" if problems else "done",
         "runs": [run._asdict() for run in taken],
         "left_out": [problem._asdict() for problem in problems],
+        "numbers": [
+            {
+                "model": one.model,
+                "there": one.there._asdict(),
+                "here": one.here._asdict(),
+                "same": one.same,
+            }
+            for one in numbers
+        ],
         "warning": warning,
     }

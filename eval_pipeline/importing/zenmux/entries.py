@@ -21,6 +21,7 @@ JUDGE_VERSION = fingerprint(SOURCE, "judge")
 UNKNOWN_JUDGE = "unknown/judge"
 """Whoever judged where nothing says who did."""
 MOST_MS = 1e10
+_OUTCOMES = frozenset(Outcome)
 LONGEST_ERROR = 4_000
 
 
@@ -52,6 +53,7 @@ def is_answered(entry: Entry) -> bool:
 def prediction_of(entry: Entry, item_id: str, origin: Origin) -> Prediction:
     """The prediction that an entry is of; the same entry has the same id every time."""
     answered, error = is_answered(entry), text_in(entry, "error")
+    outcome = _declared(entry) or (Outcome.OK if answered else failure(error))
     generation_id = text_in(entry, "generation_id")
     return Prediction(
         prediction_id=_name(origin, item_id, reply_of(entry), error or "", generation_id or ""),
@@ -59,7 +61,7 @@ def prediction_of(entry: Entry, item_id: str, origin: Origin) -> Prediction:
         model=origin.model,
         suite=origin.suite,
         item_id=item_id,
-        outcome=Outcome.OK if answered else failure(error),
+        outcome=outcome,
         answer=origin.clean(reply_of(entry)) if answered else None,
         error=origin.clean(error[:LONGEST_ERROR]) if error else None,
         usage=_usage(object_in(entry, "usage")),
@@ -86,7 +88,8 @@ def judgement_of(
         return None
     reasoning, correct = text_in(said, "reasoning") or "", text_in(said, "correct") or ""
     scored, error = bool(reasoning.strip() and correct), text_in(said, "error")
-    percentage = number_in(said, "confidence", 100)
+    stated = said.get("confidence_stated") is not False
+    percentage = number_in(said, "confidence", 100) if stated else None
     return Judgement(
         prediction_id=prediction.prediction_id,
         run_id=origin.run_id,
@@ -96,7 +99,7 @@ def judgement_of(
         judge=judge,
         judge_version=JUDGE_VERSION,
         prompt_hash=PROMPT_HASH,
-        outcome=Outcome.OK if scored else _judge_failure(error),
+        outcome=Outcome.OK if scored else _declared(said) or _judge_failure(error),
         score=float("yes" in correct) if scored else None,
         reason=origin.clean(reasoning if scored else (error or "no verdict")[:LONGEST_ERROR]),
         extracted_answer=origin.clean(text_in(said, "model_answer") or "") or None,
@@ -140,6 +143,13 @@ def _seconds(said: Entry, name: str) -> float | None:
 
 def _provider(model: str) -> str | None:
     return model.rpartition(":")[2] if ":" in model else None
+
+
+def _declared(said: Entry) -> Outcome | None:
+    """How it ended where an export of ours says so; that there is an answer, its text shows."""
+    name = said.get("outcome")
+    known = isinstance(name, str) and name in _OUTCOMES and name != Outcome.OK
+    return Outcome(str(name)) if known else None
 
 
 def _judge_failure(error: str | None) -> Outcome:

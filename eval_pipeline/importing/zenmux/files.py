@@ -39,17 +39,30 @@ def _content(path: Path) -> bytes:
     if path.is_symlink():
         raise UnreadableError("It is a link, and links are not followed.")
     try:
-        # A pipe would have us wait for ever, so nothing is read before it is known to be a file.
-        with open(os.open(path, _FLAGS), "rb") as file:  # noqa: PTH123
-            found = os.fstat(file.fileno())
-            if not stat.S_ISREG(found.st_mode):
-                raise UnreadableError("It is no regular file.")
-            if found.st_size > MOST_BYTES:
-                size = f"{found.st_size / 1e6:,.0f} MB"
-                raise UnreadableError(f"It has {size}; up to {MOST_BYTES / 1e6:,.0f} MB are read.")
+        descriptor = os.open(path, _FLAGS)
+    except OSError as error:
+        raise _not_read(error) from None
+    try:
+        _check(os.fstat(descriptor))
+        with open(descriptor, "rb", closefd=False) as file:
             return file.read(MOST_BYTES + 1)
     except OSError as error:
-        raise UnreadableError(f"It can not be read ({error.strerror}).") from None
+        raise _not_read(error) from None
+    finally:
+        os.close(descriptor)
+
+
+def _check(found: os.stat_result) -> None:
+    """Before anything is read: a pipe would have us wait for ever."""
+    if not stat.S_ISREG(found.st_mode):
+        raise UnreadableError("It is no regular file.")
+    if found.st_size > MOST_BYTES:
+        size, most = f"{found.st_size / 1e6:,.0f} MB", f"{MOST_BYTES / 1e6:,.0f} MB"
+        raise UnreadableError(f"It has {size}; up to {most} are read.")
+
+
+def _not_read(error: OSError) -> UnreadableError:
+    return UnreadableError(f"It can not be read ({error.strerror}).")
 
 
 def _parsed(content: bytes) -> object:

@@ -177,7 +177,7 @@ class _Place:
             context_length=count_in(said, "context_length") or None,
             max_output_tokens=count_in(said, "max_completion_tokens") or None,
         )
-        return Sighting(model=model, selected=False, seen_at=self.folder.began_at)
+        return Sighting(model=model, selected=False, listed=False, seen_at=self.folder.began_at)
 
     def _origin(self, run: Run, file: ModelFile | None) -> Origin:
         written = file.written_at if file else None
