@@ -14,53 +14,23 @@ import pytest
 from eval_pipeline.importing.zenmux.folders import ImportFolderError, ResultsFolder, results_folders
 from eval_pipeline.importing.zenmux.numbers import compared
 from eval_pipeline.importing.zenmux.suites import OWN
-from eval_pipeline.importing.zenmux.taking import Importer, Taken
-from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, SIGHTINGS, Journal
+from eval_pipeline.journal import JUDGED, PREDICTIONS, SIGHTINGS, Journal
 from eval_pipeline.queries import query, rows
-from eval_pipeline.records import Run, Scope
-from eval_pipeline.settings import Settings
-from eval_pipeline.warehouse import Warehouse
-from eval_pipeline_tests.builders import a_question, settings_in
+from eval_pipeline.records import Scope
+from eval_pipeline_tests.builders import a_question
 from eval_pipeline_tests.zenmux_results import (
+    IDS,
     JUDGE,
+    MODEL,
+    Project,
     Results,
     a_failure,
     an_entry,
     judged,
     metadata,
     not_judged,
+    usual,
 )
-
-MODEL = "openai/gpt-5:azure"
-IDS = ("q1", "q2", "q3")
-
-
-class Project:
-    """A project with the questions q1, q2 and q3, and a folder of results for it."""
-
-    def __init__(self, folder: Path, **changes: Any) -> None:
-        self.settings: Settings = settings_in(folder / "project", **changes)
-        self.journal = Journal(self.settings.journal)
-        self.warehouse = Warehouse(self.settings.database, self.journal)
-
-    def take(self, folder: Path) -> tuple[list[Taken], list[str]]:
-        """What was taken in, and what was left out."""
-        importer, taken = Importer(self.journal, self.settings), []
-        folders = results_folders(folder)
-        for one in folders:
-            taken += importer.take(one)
-        return taken, [f"{file}: {why}" for one in folders for file, why in one.problems]
-
-    def rows(self, sql: str) -> list[dict[str, Any]]:
-        """What DuckDB says by then."""
-        self.warehouse.publish()
-        with self.warehouse.reading() as db:
-            return rows(db.sql(sql))
-
-    def run(self, model: str = MODEL) -> Run:
-        """The only run of the model."""
-        (run,) = self.journal.read(RUNS, model)
-        return run
 
 
 @pytest.fixture
@@ -71,18 +41,6 @@ def project(tmp_path: Path) -> Project:
 @pytest.fixture
 def results(tmp_path: Path) -> Results:
     return Results(tmp_path / "results", IDS)
-
-
-def usual() -> tuple[dict[str, Any], dict[str, Any]]:
-    """A right answer, a wrong one, and one that did not come."""
-    answers = {"q1": an_entry(MODEL), "q2": an_entry(MODEL, "Answer: 41", generation_id="gen-2")}
-    answers["q3"] = a_failure(MODEL, "Error code: 429 - {'error': 'slow down'}")
-    verdicts = {
-        "q1": judged(answers["q1"], correct=True, confidence=90),
-        "q2": judged(answers["q2"], correct=False, confidence=30),
-        "q3": answers["q3"],
-    }
-    return answers, verdicts
 
 
 def test_answers_failures_tokens_times_and_ids_land_in_duckdb(

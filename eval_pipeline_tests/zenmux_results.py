@@ -5,6 +5,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from eval_pipeline.importing.zenmux.folders import results_folders
+from eval_pipeline.importing.zenmux.taking import Importer, Taken
+from eval_pipeline.journal import RUNS, Journal
+from eval_pipeline.queries import rows
+from eval_pipeline.records import Run
+from eval_pipeline.settings import Settings
+from eval_pipeline.warehouse import Warehouse
+from eval_pipeline_tests.builders import settings_in
+
+MODEL = "openai/gpt-5:azure"
+IDS = ("q1", "q2", "q3")
 STAMP = "20250922_122904"
 JUDGE = "openai/gpt-5:openai"
 Entries = Mapping[str, Mapping[str, Any]]
@@ -97,6 +108,18 @@ def metadata(model: str) -> dict[str, Any]:
     }
 
 
+def usual() -> tuple[dict[str, Any], dict[str, Any]]:
+    """A right answer, a wrong one, and one that did not come."""
+    answers = {"q1": an_entry(MODEL), "q2": an_entry(MODEL, "Answer: 41", generation_id="gen-2")}
+    answers["q3"] = a_failure(MODEL, "Error code: 429 - {'error': 'slow down'}")
+    verdicts = {
+        "q1": judged(answers["q1"], correct=True, confidence=90),
+        "q2": judged(answers["q2"], correct=False, confidence=30),
+        "q3": answers["q3"],
+    }
+    return answers, verdicts
+
+
 class Results:
     """A folder of results that grows file by file."""
 
@@ -132,3 +155,31 @@ class Results:
 
     def _write(self, name: str, content: object) -> None:
         (self.path / f"{name}.json").write_text(json.dumps(content, indent=4), "utf-8")
+
+
+class Project:
+    """A project with the questions q1, q2 and q3, and a folder of results for it."""
+
+    def __init__(self, folder: Path, settings: Settings | None = None, **changes: Any) -> None:
+        self.settings = settings or settings_in(folder / "project", **changes)
+        self.journal = Journal(self.settings.journal)
+        self.warehouse = Warehouse(self.settings.database, self.journal)
+
+    def take(self, folder: Path) -> tuple[list[Taken], list[str]]:
+        """What was taken in, and what was left out."""
+        importer, taken = Importer(self.journal, self.settings), []
+        folders = results_folders(folder)
+        for one in folders:
+            taken += importer.take(one)
+        return taken, [f"{file}: {why}" for one in folders for file, why in one.problems]
+
+    def rows(self, sql: str) -> list[dict[str, Any]]:
+        """What DuckDB says by then."""
+        self.warehouse.publish()
+        with self.warehouse.reading() as db:
+            return rows(db.sql(sql))
+
+    def run(self, model: str = MODEL) -> Run:
+        """The only run of the model."""
+        (run,) = self.journal.read(RUNS, model)
+        return run

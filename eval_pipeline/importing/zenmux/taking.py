@@ -219,7 +219,7 @@ class _Place:
             verdict = judgement_of(entry, answer, origin, judge)
             if verdict is None:
                 continue
-            if origin.clean(reply_of(entry)) != answer.answer:
+            if origin.clean(reply_of(entry)).strip() != (answer.answer or "").strip():
                 on_others += 1
             else:
                 yield verdict
