@@ -208,7 +208,12 @@ def test_values_of_the_wrong_kind_are_left_out_and_the_answer_is_kept(
         generation_id=["no", "text"],
     )
     verdict = judged(odd, correct=True, confidence=10**9)
-    more = {"q2": 7, "q3": {"response": None}, "x" * 999: an_entry(MODEL), "": an_entry(MODEL)}
+    more: dict[str, Any] = {
+        "q2": 7,
+        "q3": {"response": None},
+        "x" * 999: an_entry(MODEL),
+        "": an_entry(MODEL),
+    }
     results.add(MODEL, {"q1": odd, **more}, {"q1": verdict})
 
     (taken,), left_out = project.take(results.root)

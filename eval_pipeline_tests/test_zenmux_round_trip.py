@@ -110,10 +110,9 @@ def test_a_run_of_ours_has_the_same_numbers_wherever_it_is_imported(tmp_path: Pa
     run = a_run(plan=[("sample", one) for one in items])
     benchmark = a_benchmark(*questions)
     run = run.model_copy(update={"benchmark_version": benchmark.version.benchmark_version})
-    records = (run, *told, thinking, failed, own_failing, *verdicts)
-    native = Warehouse(
-        tmp_path / "evals.duckdb", a_journal(tmp_path, *records, benchmark=benchmark)
-    )
+    replies = (*told, thinking, failed)
+    journal = a_journal(tmp_path, run, *replies, own_failing, *verdicts, benchmark=benchmark)
+    native = Warehouse(tmp_path / "evals.duckdb", journal)
     elsewhere = Project(tmp_path / "elsewhere", questions=questions)
 
     folder = exported(native, "run-1", tmp_path / "out")

@@ -167,7 +167,8 @@ class Project:
 
     def take(self, folder: Path) -> tuple[list[Taken], list[str]]:
         """What was taken in, and what was left out."""
-        importer, taken = Importer(self.journal, self.settings), []
+        importer = Importer(self.journal, self.settings)
+        taken: list[Taken] = []
         folders = results_folders(folder)
         for one in folders:
             taken += importer.take(one)
