@@ -59,7 +59,8 @@ def _entries(model: str, ids: list[str], seed: int) -> Iterator[tuple[str, dict[
     chance = random.Random(seed)
     for one in ids:
         failed = chance.random() < 0.005  # noqa: PLR2004
-        words = "" if failed else _WORDS * chance.randrange(2, 38) + "Answer: 42\nConfidence: 80%"
+        said = _WORDS * chance.randrange(2, 30) + chance.randbytes(200).hex()
+        words = "" if failed else f"{said}\nAnswer: 42\nConfidence: 80%"
         yield (
             one,
             {

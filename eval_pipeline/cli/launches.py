@@ -30,7 +30,7 @@ from eval_pipeline.defs.launch import (
 from eval_pipeline.deployment import journal_of, refuse_production
 from eval_pipeline.discovery import look, look_up, pick
 from eval_pipeline.finding import FoundRun, find_runs, runs_to_fix
-from eval_pipeline.importing.askable import can_go_on, refuse_untold
+from eval_pipeline.importing.askable import untold, untold_error
 from eval_pipeline.journal import RUNS
 from eval_pipeline.options import Selection
 from eval_pipeline.overview import named_judges
@@ -180,8 +180,8 @@ def carry_out(settings: Settings, work: Work, *, as_json: bool, tell: Tell = con
 def _named(settings: Settings, name: str) -> list[FoundRun]:
     with results(settings, RUNS) as db:
         found = find_runs(db, name)
-    for run in found:
-        refuse_untold(journal_of(settings), run.model, run.run_id)
+    for run in untold(journal_of(settings), found):
+        raise untold_error(run)
     return found
 
 
@@ -189,11 +189,10 @@ def _failed(settings: Settings) -> list[FoundRun]:
     at_work = launches_at_work(settings.journal)
     with results(settings) as db:
         found = runs_to_fix(db, named_judges(settings.judge), at_work)
-    journal = journal_of(settings)
-    left = [run for run in found if can_go_on(journal, run.model, run.run_id)]
-    if len(left) < len(found):
-        complain(f"Left out, since they were imported without questions: {len(found) - len(left)}.")
-    return left
+    out = {(run.model, run.run_id) for run in untold(journal_of(settings), found)}
+    if out:
+        complain(f"Left out, since they were imported without their questions: {len(out)} runs.")
+    return [run for run in found if (run.model, run.run_id) not in out]
 
 
 def _launchable(runs: list[FoundRun]) -> Iterator[list[FoundRun]]:

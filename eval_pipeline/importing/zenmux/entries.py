@@ -22,7 +22,7 @@ UNKNOWN_JUDGE = "unknown/judge"
 """Whoever judged where nothing says who did."""
 MOST_MS = 1e10
 _OUTCOMES = frozenset(Outcome)
-LONGEST_ERROR = 4_000
+LONGEST_ERROR, LONGEST_NAME = 4_000, 200
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def prediction_of(entry: Entry, item_id: str, origin: Origin) -> Prediction:
         attempts=1,
         generation_id=origin.clean(generation_id) if generation_id else None,
         served_by=_provider(origin.model),
-        model_reported=text_in(entry, "model"),
+        model_reported=origin.clean((text_in(entry, "model") or "")[:LONGEST_NAME]) or None,
         # Never that of a request of ours, so that nothing is taken for an answer to one.
         request_hash=f"{SOURCE}:{fingerprint(item_id)}",
         finished_at=origin.finished_at,

@@ -17,7 +17,7 @@ from eval_pipeline.importing.zenmux.entries import (
     reply_of,
 )
 from eval_pipeline.importing.zenmux.files import count_in, number_in, object_in
-from eval_pipeline.importing.zenmux.folders import ModelFile, ResultsFolder
+from eval_pipeline.importing.zenmux.folders import MOST_QUESTIONS, ModelFile, ResultsFolder
 from eval_pipeline.importing.zenmux.known import KnownOfRun
 from eval_pipeline.importing.zenmux.suites import Home, Homes
 from eval_pipeline.importing.zenmux.units import Unit, references_in, units
@@ -68,6 +68,9 @@ class Importer:
         """Every model's run, as soon as it is on disk; what can not be taken, the folder notes."""
         if not folder.question_ids:
             folder.note("", "There is no question and no answer in it.")
+            return
+        if len(folder.question_ids) > MOST_QUESTIONS:
+            folder.note("", f"It is about more than {MOST_QUESTIONS:,} questions.")
             return
         place = _Place(self, folder)
         for unit in units(folder):
@@ -122,7 +125,7 @@ class _Place:
             run.planned,
             len(new),
             len(given),
-            result.error if result else None,
+            self.importer.settings.redact(result.error) if result and result.error else None,
         )
 
     @contextmanager
