@@ -219,6 +219,7 @@ def test_the_commands_import_tell_and_export(tmp_path: Path) -> None:
     done = call(project, "evals import zenmux results")
     again = json.loads(call(project, "evals import zenmux results --json").stdout)
     numbers = call(project, "evals metrics --as-published --json")
+    shown = call(project, "evals show latest u1")
     fixed = call(project, f"evals fix {again['runs'][0]['run_id'][:8]}")
     written = call(project, "evals export zenmux latest out --json")
     tables = call(project, "evals export tables-of-ours -f csv --json")
@@ -230,6 +231,7 @@ def test_the_commands_import_tell_and_export(tmp_path: Path) -> None:
     assert "they are in the suite zenmux-hle" in done.stdout
     assert (again["runs"][0]["predictions"], again["numbers"][0]["same"]) == (0, True)
     assert json.loads(numbers.stdout)["metrics"][0]["as_published"] == stated
+    assert "zenmux-benchmark asked, and does not say in which words" in shown.stdout
     assert fixed.returncode == 2
     assert "name the suite that has them under [[suites]]" in fixed.stderr
     assert json.loads(written.stdout)["models"][0]["predictions"] == 3

@@ -63,11 +63,6 @@ class Homes:
         found = [home for past in self._past() if (home := _home_in(past, wanted))]
         return next((one for one in found if one.suite != OWN), found[0] if found else None)
 
-    def of_version(self, benchmark_version: str, suite: str) -> Home:
-        """The one that a run was imported into."""
-        past = next(one for one in self._versions() if one.benchmark_version == benchmark_version)
-        return Home(Benchmark(past, past_items(self.journal, benchmark_version)), suite)
-
     def make(self, ids: Iterable[str], references: Mapping[str, str], at: datetime) -> Home:
         """A version of their own; it is older than any other, so that it never is the current."""
         if self._loaded and not self._versions():
