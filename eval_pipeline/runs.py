@@ -117,6 +117,8 @@ _ALWAYS_NAMED = {"temperature", "max_tokens", "stream", "extra"}
 """What of an experiment every run's parameters say."""
 CODING_PROMPT = "coding_prompt_hash"
 """The parameter that only runs with coding tasks have."""
+IMPORTED = "imported_from"
+"""The parameter of runs that another project asked: where they come from."""
 
 
 def new_run(
@@ -281,6 +283,8 @@ def _asked_the_same_way(run: Run, wanted: Run) -> Run:
     names = run.parameters.keys() | wanted.parameters.keys()
     # The prompt for code plays no part in a run that has none.
     names -= {CODING_PROMPT} - run.parameters.keys()
+    if IMPORTED in run.parameters:  # what was not told can not be compared
+        names = run.parameters.keys() - {IMPORTED}
     changed = {name for name in names if run.parameters.get(name) != wanted.parameters.get(name)}
     if run.experiment != wanted.experiment:
         changed.add("experiment")

@@ -14,7 +14,7 @@ from eval_pipeline.alive import launches_at_work
 from eval_pipeline.benchmark import load_benchmark
 from eval_pipeline.cli.endings import conclude
 from eval_pipeline.cli.entry import end_in_order
-from eval_pipeline.cli.output import print_json, say, show
+from eval_pipeline.cli.output import complain, print_json, say, show
 from eval_pipeline.cli.places import results
 from eval_pipeline.cli.progress.following import following
 from eval_pipeline.definitions import find_job, named_jobs
@@ -30,6 +30,7 @@ from eval_pipeline.defs.launch import (
 from eval_pipeline.deployment import journal_of, refuse_production
 from eval_pipeline.discovery import look, look_up, pick
 from eval_pipeline.finding import FoundRun, find_runs, runs_to_fix
+from eval_pipeline.importing.askable import untold, untold_error
 from eval_pipeline.journal import RUNS
 from eval_pipeline.options import Selection
 from eval_pipeline.overview import named_judges
@@ -178,13 +179,20 @@ def carry_out(settings: Settings, work: Work, *, as_json: bool, tell: Tell = con
 
 def _named(settings: Settings, name: str) -> list[FoundRun]:
     with results(settings, RUNS) as db:
-        return find_runs(db, name)
+        found = find_runs(db, name)
+    for run in untold(journal_of(settings), found):
+        raise untold_error(run)
+    return found
 
 
 def _failed(settings: Settings) -> list[FoundRun]:
     at_work = launches_at_work(settings.journal)
     with results(settings) as db:
-        return runs_to_fix(db, named_judges(settings.judge), at_work)
+        found = runs_to_fix(db, named_judges(settings.judge), at_work)
+    out = {(run.model, run.run_id) for run in untold(journal_of(settings), found)}
+    if out:
+        complain(f"Left out, since they were imported without their questions: {len(out)} runs.")
+    return [run for run in found if (run.model, run.run_id) not in out]
 
 
 def _launchable(runs: list[FoundRun]) -> Iterator[list[FoundRun]]:

@@ -16,6 +16,8 @@ from eval_pipeline.cli import (
     coding,
     data,
     doctor,
+    exporting,
+    importing,
     launching,
     looking,
     migrating,
@@ -59,7 +61,6 @@ for panel, name, command in (
     (NUMBERS, "compare", numbers.compare),
     (DATA, "classify", analysing.classify),
     (DATA, "query", data.query),
-    (DATA, "export", data.export),
     (DATA, "delete", data.delete),
     (DATA, "prune", data.prune),
     (DATA, "push", push.push),
@@ -76,11 +77,13 @@ app.add_typer(web.site, name="site", rich_help_panel=READING)
 app.add_typer(numbers.benchmark, name="benchmark", rich_help_panel=NUMBERS)
 app.add_typer(migrating.migrate, name="migrate", rich_help_panel=DATA)
 app.add_typer(tokens.tokens, name="tokens", rich_help_panel=DATA)
+app.add_typer(exporting.exports, name="export", rich_help_panel=DATA)
+app.add_typer(importing.imports, name="import", rich_help_panel=DATA)
 app.add_typer(coding.toolchains, name="toolchain", rich_help_panel=SUITES)
 
 CLEANING_UP = {
     *("doctor", "query", "export", "delete", "prune", "classify", "rebuild", "benchmark"),
-    *("push", "sync", "tokens", "view", "site"),
+    *("import", "push", "sync", "tokens", "view", "site"),
     *("new", "validate-answers", "ablate", "demo-server", "toolchain"),
 }
 """The commands that leave nothing half done when they are interrupted; launches see to it later."""

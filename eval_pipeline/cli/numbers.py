@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # loading these takes a moment that `evals --help` does witho
     from eval_pipeline.reporting.metrics import Row, Wanted
     from eval_pipeline.side_by_side import Side, SideBySide
     from eval_pipeline.stats.intervals import Interval
+    from eval_pipeline.stats.published import Published
 
 MINT = "evals benchmark mint"
 _PAIRED = ("items", "difference", "standard_error", "better", "worse", "test", "p_value")
@@ -77,6 +78,13 @@ def metrics(
     moderate: Annotated[
         bool, typer.Option("--moderate", help="Incomplete runs too, by what was judged.")
     ] = False,
+    published: Annotated[
+        bool,
+        typer.Option(
+            "--as-published",
+            help="Also accuracy, ± and calibration error as Humanity's Last Exam computes them.",
+        ),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Print accuracy with its interval, calibration, cost and speed of each model's latest run."""
@@ -84,6 +92,8 @@ def metrics(
         Wanted,
         left_out_lines,
         metrics_tables,
+        published_of,
+        published_table,
         read_metrics,
     )
 
@@ -93,15 +103,22 @@ def metrics(
     with open_warehouse().reading() as db:
         found = read_metrics(db, wanted)
     if as_json:
-        print_json({"metrics": found.rows, "left_out": found.left_out})
+        shown = [{**row, "as_published": _dict(published_of(row))} for row in found.rows]
+        print_json({"metrics": shown if published else found.rows, "left_out": found.left_out})
         return
     show(*metrics_tables(found, by=wanted.by, moderate=moderate))
+    if published and found.rows:
+        show(published_table(found.rows))
     if not found.rows:
         say(_why_no_numbers(wanted, found.left_out))
     for line in left_out_lines(found):
         say(line)
     if found.left_out:
         say("What was judged of these all the same: evals metrics --moderate")
+
+
+def _dict(numbers: "Published | None") -> dict[str, float] | None:
+    return None if numbers is None else numbers._asdict()
 
 
 def _why_no_numbers(wanted: "Wanted", left_out: "Sequence[Row]") -> str:

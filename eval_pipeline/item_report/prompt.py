@@ -16,6 +16,7 @@ from eval_pipeline.providers.chat import ChatReply, ChatRequest
 from eval_pipeline.providers.limits import RetryPolicy
 from eval_pipeline.providers.pace import Pace
 from eval_pipeline.records import Item, Model
+from eval_pipeline.runs import IMPORTED
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.asker import Asker, Hashes
 from eval_pipeline.stages.asking import Asking
@@ -62,6 +63,10 @@ def rebuild(settings: Settings, journal: Journal, run: Mapping[str, Any], item: 
     if run["experiment"] not in settings.experiments:
         name = run["experiment"]
         return Prompt(missing=f"the settings no longer have the experiment '{name}'")
+    if IMPORTED in run["parameters"]:
+        return Prompt(
+            missing=f"{run['parameters'][IMPORTED]} asked, and does not say in which words"
+        )
     model = known_models(journal).get(run["model"])
     if model is None:
         return Prompt(missing="the catalog does not have the model")

@@ -61,7 +61,7 @@ class Receiver:
                 return OpenedRun(state="known")
             _check_run(self.journal, wanted)
             if wanted.sighting is not None:
-                _keep_sighting(self.journal, wanted.sighting)
+                keep_sighting(self.journal, wanted.sighting)
             self.journal.write_whole(RUNS, run.model, run.run_id, records=[run])
         return OpenedRun(state="new")
 
@@ -176,7 +176,7 @@ def _check_run(journal: Journal, wanted: RunToOpen) -> None:
         raise RefusedError(f"run.scope: by its plan it is {covers}.")
 
 
-def _keep_sighting(journal: Journal, posted: Sighting) -> None:
+def keep_sighting(journal: Journal, posted: Sighting) -> None:
     """So that the model is known; what gateways here said of it is not for others to change."""
     latest: Sighting | None = None
     asked_here: datetime | None = None

@@ -22,6 +22,7 @@ from eval_pipeline.reporting.cells import (
 )
 from eval_pipeline.reporting.fitting import Cell, FittedTable
 from eval_pipeline.runs import RunError
+from eval_pipeline.stats.published import Published, as_published
 
 Row = Mapping[str, Any]
 Slice = Literal["all", "suite", "category", "input"]
@@ -189,6 +190,29 @@ def _cost(found: Sequence[Row]) -> FittedTable:
             number(row["latency_p95_s"], "{:.2f}"),
         )
     return table
+
+
+def published_table(found: Sequence[Row]) -> FittedTable:
+    """The numbers as Humanity's Last Exam and zenmux-benchmark compute them."""
+    numbers = ("accuracy %", "± %", "calib. error %", "judged")
+    table = a_table(
+        "As published for Humanity's Last Exam",
+        *("model", "judge", *numbers),
+        right=numbers,
+        caption="Over what was judged; ± is Wald's, and the calibration error leaves its last bin "
+        "out. For comparison only: docs/statistics.md says what is wrong with them.",
+    )
+    for row in found:
+        shown = published_of(row)
+        cells = ("-", "-", "-") if shown is None else tuple(f"{one:.2f}" for one in shown)
+        table.add(named(row["model"]), cell(row["judge"] or "-"), *cells, _counted(row))
+    return table
+
+
+def published_of(row: Row) -> Published | None:
+    """The numbers of a row as they are published elsewhere."""
+    dropped = row["calibration_error_last_bin_dropped"]
+    return as_published(row["correct"], row["judged"], dropped)
 
 
 def left_out_lines(found: Metrics) -> Iterator[str]:

@@ -232,7 +232,8 @@ class _Analyse:
         """What has no explanation yet, by run."""
         by_run: dict[str, list[Failure]] = defaultdict(list)
         for failure in failures:
-            by_run[failure.run_id].append(failure)
+            if self._item(failure).question:  # some were imported by their ids alone
+                by_run[failure.run_id].append(failure)
         left = {run_id: self._unexplained(model, run_id, by_run[run_id]) for run_id in by_run}
         return {run_id: failed for run_id, failed in left.items() if failed}
 

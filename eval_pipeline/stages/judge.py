@@ -10,6 +10,7 @@ from typing import NamedTuple
 from eval_pipeline.benchmark import minted, past_items, past_version
 from eval_pipeline.coding.records import CodingTask
 from eval_pipeline.history import PAST_RUNS
+from eval_pipeline.importing.askable import refuse_without_text
 from eval_pipeline.journal import (
     JUDGED,
     RUNS,
@@ -22,7 +23,7 @@ from eval_pipeline.money import Ledger, unpriced
 from eval_pipeline.providers.gateways import Gateways
 from eval_pipeline.records import ExamQuestion, Item, ItemKey, Judgement, Model, Prediction, Run
 from eval_pipeline.running import in_a_thread
-from eval_pipeline.runs import Mode, RunError
+from eval_pipeline.runs import IMPORTED, Mode, RunError
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.grading import Grader, graders_of
 from eval_pipeline.stages.predict import Launch
@@ -150,6 +151,7 @@ class _Judge:
                         for tally in tallies:
                             tally.runs.append(WorkedOn(run.run_id, run.model))
                     if jobs:
+                        refuse_without_text(run, self._items(run))
                         await self._judge_run(run, jobs)
 
     async def _judge_run(self, run: Run, jobs: Sequence[_Job]) -> None:
@@ -228,6 +230,9 @@ class _Judge:
         wanted = self.launch.run_for(model)
         for run in self.journal.read(PAST_RUNS, model):
             if wanted is not None and not run.run_id.startswith(wanted):
+                continue
+            # Its own judge has not scored all of it: to have that done anew is for people to say.
+            if IMPORTED in run.parameters and not self.launch.names_runs:
                 continue
             if self._versions is not None and run.benchmark_version not in self._versions:
                 self.left_out.append(run)

@@ -11,6 +11,7 @@ from eval_pipeline.benchmark import Benchmark, past_items
 from eval_pipeline.carrying import carry_over
 from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.history import Pending, ReplyKey
+from eval_pipeline.importing.askable import refuse_without_text
 from eval_pipeline.journal import ATTEMPTS, PREDICTIONS, Journal
 from eval_pipeline.logs import about
 from eval_pipeline.money import Ledger
@@ -161,6 +162,8 @@ class _Predict:
 
     async def _ask_pending(self, asker: Asker, opened: OpenRun, tally: Tally) -> None:
         items, run_id = self._items(opened), opened.run.run_id
+        if opened.pending:
+            refuse_without_text(opened.run, items)
         if opened.run.carry_from and opened.pending:
             opened = await self._carry_over(asker, opened, items)
         tally.planned = len(opened.pending)

@@ -1,0 +1,126 @@
+"""The `evals import` commands: results of other projects become runs here."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from eval_pipeline.cli.output import AsJson, End, complain, end, print_json, say
+from eval_pipeline.cli.places import open_warehouse
+
+if TYPE_CHECKING:  # these take a moment to load that `evals --help` does without
+    from collections.abc import Sequence
+
+    from eval_pipeline.importing.zenmux.files import Problem
+    from eval_pipeline.importing.zenmux.numbers import Compared
+    from eval_pipeline.importing.zenmux.taking import Taken
+    from eval_pipeline.stats.published import Published
+
+imports = typer.Typer(no_args_is_help=True, help="Results of other projects, as runs here.")
+
+
+@imports.command("zenmux")
+def zenmux(
+    folder: Annotated[
+        Path,
+        typer.Argument(
+            metavar="DIR", help="A folder such as results/20250922_122904, or the one above."
+        ),
+    ],
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Import results of zenmux-benchmark: answers, failures, verdicts, tokens and times.
+
+    What is here already is left as it is, so that it may be repeated, also if it was interrupted. A
+    damaged file is named and left out, and the command then ends with 1.
+    """
+    from eval_pipeline.deployment import refuse_production
+    from eval_pipeline.importing.zenmux.folders import results_folders
+    from eval_pipeline.importing.zenmux.numbers import compared
+    from eval_pipeline.importing.zenmux.taking import Importer
+    from eval_pipeline.settings import Settings
+
+    settings = Settings.from_env()
+    refuse_production(settings)
+    folders, warehouse = results_folders(folder), open_warehouse(settings)
+    importer, taken = Importer(warehouse.journal, settings), []
+    # The largest first: those that asked some of its questions then belong with it.
+    for one in sorted(folders, key=lambda each: -len(each.question_ids)):
+        for run in importer.take(one):
+            taken.append(run)
+            if not as_json:
+                say(_told(run))
+    warehouse.publish()
+    with warehouse.reading() as db:
+        numbers = [one for each in folders for one in compared(db, each)]
+    problems = [problem for one in folders for problem in one.problems]
+    if as_json:
+        print_json(_document(taken, problems, numbers, importer.homes.warning))
+    else:
+        _sum_up(taken, problems, importer.homes.warning)
+        _tell_numbers(numbers)
+    end(End.FAILED if problems else End.DONE)
+
+
+def _told(run: "Taken") -> str:
+    opened = "" if run.is_new else " (known)"
+    error = f"; there it ended with: {run.error[:200]}" if run.error else ""
+    return (
+        f"{run.model}, run {run.run_id[:8]}{opened}: {run.predictions} new answers to "
+        f"{run.planned} planned, {run.judgements} new verdicts{error}"
+    )
+
+
+def _sum_up(taken: "Sequence[Taken]", problems: "Sequence[Problem]", warning: str | None) -> None:
+    from eval_pipeline.importing.zenmux.suites import OWN
+
+    for file, problem in problems:
+        complain(f"Left out: {file}: {problem}")
+    changed = sum(run.is_changed for run in taken)
+    say(f"{len(taken)} runs, {changed} of them with something new.")
+    if any(run.suite == OWN for run in taken):
+        if warning:
+            complain(warning)
+        say(
+            f"No suite of the settings has these questions, so they are in the suite {OWN}, by "
+            "their ids alone: the numbers are there, but nothing more can be asked or judged."
+        )
+
+
+def _tell_numbers(numbers: "Sequence[Compared]") -> None:
+    if not numbers:
+        return
+    same = sum(one.same for one in numbers)
+    say(f"Its own summary has numbers of {len(numbers)} models; {same} are the same here.")
+    for one in numbers:
+        if not one.same:
+            say(f"{one.model}: there {_numbers(one.there)}; here {_numbers(one.here)}")
+
+
+def _numbers(shown: "Published") -> str:
+    accuracy, interval, calibration = shown
+    return f"{accuracy:.2f} ± {interval:.2f}, calibration error {calibration:.2f}"
+
+
+def _document(
+    taken: "Sequence[Taken]",
+    problems: "Sequence[Problem]",
+    numbers: "Sequence[Compared]",
+    warning: str | None,
+) -> dict[str, object]:
+    return {
+        "ended": "failed" if problems else "done",
+        "runs": [run._asdict() for run in taken],
+        "left_out": [problem._asdict() for problem in problems],
+        "numbers": [
+            {
+                "model": one.model,
+                "there": one.there._asdict(),
+                "here": one.here._asdict(),
+                "same": one.same,
+            }
+            for one in numbers
+        ],
+        "warning": warning,
+    }
