@@ -1,17 +1,19 @@
 """Convex functions in TypeScript, as far as they can be checked without a Convex backend."""
 
 import re
-import shutil
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from eval_pipeline.coding.records import CodingTask, Step, StepName, TaskLimits
+from eval_pipeline.coding.records import CodingTask, Files, Step, StepName, TaskLimits
 from eval_pipeline.coding.sandbox.sandbox import Command, Finished, Limits, SandboxError
-from eval_pipeline.coding.toolchains.convex import layout, preparing
-from eval_pipeline.coding.toolchains.convex.project import project
+from eval_pipeline.coding.toolchains.convex import layout, preparing, whole
+from eval_pipeline.coding.toolchains.convex.project import Project, project
 from eval_pipeline.coding.toolchains.convex.testing import take_tests
 from eval_pipeline.coding.toolchains.toolchain import Workbench
+from eval_pipeline.coding.writing import write_files
 
 SECONDS: dict[StepName, float] = {
     "install": 60,
@@ -26,6 +28,9 @@ GENERATED = ("api.d.ts", "api.js", "dataModel.d.ts", "server.d.ts", "server.js")
 NOT_DEPLOYED = (
     "Code was generated and every module can be bundled; there is no Convex backend to deploy to."
 )
+COLLECTED = "generated"
+"""The folder in which deploying leaves generated code, at its paths in the project."""
+_GENERATED = re.compile(r"convex/(\w+/)*_generated/(api|server|dataModel)\.(d\.ts|js)", re.ASCII)
 _MODULE = re.compile(r"convex/(\w+/)*(\w+|auth\.config)\.ts", re.ASCII)
 
 
@@ -46,8 +51,10 @@ class Convex:
     def prepare(self, home: Path) -> None:
         preparing.prepare(home)
 
-    def refuses(self, path: str) -> str | None:
+    def refuses(self, path: str, *, project: bool = False) -> str | None:
         """Everything but modules, for whatever else tools find decides how they check."""
+        if project:
+            return whole.refusal(path)
         if path == "package.json" or path.startswith("convex/_generated/"):
             return None  # the former is only read, the latter is generated anew
         if _MODULE.fullmatch(path):
@@ -58,7 +65,7 @@ class Convex:
         )
 
     def backend(self, task: CodingTask) -> str | None:
-        return "convex-test"
+        return "convex-test" if "deploy" in (task.config.steps or self.steps) else None
 
     async def run(self, step: StepName, task: CodingTask, workbench: Workbench) -> Step:
         match step:
@@ -66,59 +73,87 @@ class Convex:
                 return await _install(task, workbench)
             case "deploy":
                 return await _deploy(task, workbench)
-            case "typecheck":
-                argv = layout.typecheck_argv(layout.PROJECT)
-            case "lint":
-                argv = layout.lint_argv(layout.PROJECT)
             case "tests":
-                argv = layout.tests_argv(layout.PROJECT)
-                return await take_tests(argv, _limits(step, task), task, workbench)
+                return await take_tests(_limits(step, task), task, workbench)
+            case "typecheck" | "lint":
+                return await _check(step, task, workbench)
             case "filesystem":
                 raise ValueError("The files are checked before they come here.")
-        with project(workbench, {}) as seen:
-            command = Command(argv, mounts=seen.mounts, env=seen.env, limits=_limits(step, task))
-            return _step(step, await _ended(step, command, workbench))
 
 
 async def _install(task: CodingTask, workbench: Workbench) -> Step:
     """Whether all that the answer depends on is there already; nothing is fetched."""
-    if not (workbench.folder / "convex").is_dir():
+    if not task.is_project and not (workbench.folder / "convex").is_dir():
         return Step(name="install", status="failed", reason="The answer has no convex/ folder.")
     manifest = workbench.folder / "package.json"
     if not manifest.is_file():
         return Step(name="install", status="passed")
-    argv, limits = layout.install_argv(layout.PROJECT), _limits("install", task)
-    with project(workbench, {"answer.json": manifest}) as seen:
-        command = Command(argv, mounts=seen.mounts, env=seen.env, limits=limits)
-        return _step("install", await _ended("install", command, workbench))
+    argv = layout.install_argv(layout.PROJECT, *(("project",) if task.is_project else ()))
+    with project(workbench, {"answer.json": manifest}, whole=task.is_project) as seen:
+        finished = await _ended("install", _command(argv, seen, "install", task), workbench)
+    step = _step("install", finished)
+    status = whole.install_status(finished) if task.is_project else None
+    return step.model_copy(update={"status": status}) if status else step
+
+
+async def _check(step: StepName, task: CodingTask, workbench: Workbench) -> Step:
+    """Types or style, each with one command; a project may take several, until one fails."""
+    files: Files = {}
+    argvs = [(layout.typecheck_argv if step == "typecheck" else layout.lint_argv)(layout.PROJECT)]
+    if task.is_project and step == "typecheck":
+        argvs = whole.typecheck_commands(workbench)
+    elif task.is_project:
+        argvs, files = whole.lint_commands(task, workbench), task.grader
+    with _seen(files, task, workbench) as seen:
+        for argv in argvs:
+            done = _step(step, await _ended(step, _command(argv, seen, step, task), workbench))
+            if done.status != "passed":
+                break
+    return done
 
 
 async def _deploy(task: CodingTask, workbench: Workbench) -> Step:
     """Generates code beside the answer's, in place of any that it brought along."""
-    generated = "convex/_generated"
-    shutil.rmtree(workbench.folder / generated, ignore_errors=True)
-    argv, limits = layout.deploy_argv(layout.PROJECT), _limits("deploy", task)
-    with project(workbench, {}) as seen:
-        command = Command(
-            argv, mounts=seen.mounts, env=seen.env, limits=limits, collect=(generated,)
-        )
-        finished = await _ended("deploy", command, workbench)
+    whole.take_out_generated(workbench.folder)
+    with project(workbench, {}, whole=task.is_project) as seen:
+        command = _command(layout.deploy_argv(layout.PROJECT), seen, "deploy", task)
+        finished = await _ended("deploy", replace(command, collect=(COLLECTED,)), workbench)
     step = _step("deploy", finished)
     if step.status != "passed":
         return step
-    paths = [f"{generated}/{name}" for name in GENERATED]
-    if missing := [path for path in paths if path not in finished.files]:
-        raise SandboxError(f"Generated code did not come out of the sandbox: {missing[0]}.")
-    (workbench.folder / generated).mkdir(mode=0o755)
-    for path in paths:
-        (workbench.folder / path).write_bytes(finished.files[path])
+    _keep_generated(finished, workbench.folder)
+    if task.is_project:
+        whole.settle(workbench)
     return step.model_copy(update={"status": "skipped", "reason": NOT_DEPLOYED})
+
+
+def _keep_generated(finished: Finished, folder: Path) -> None:
+    brought = {path.removeprefix(f"{COLLECTED}/"): text for path, text in finished.files.items()}
+    expected = [f"convex/_generated/{name}" for name in GENERATED]
+    if missing := [path for path in expected if path not in brought]:
+        raise SandboxError(f"Generated code did not come out of the sandbox: {missing[0]}.")
+    kept = {path: text for path, text in brought.items() if _GENERATED.fullmatch(path)}
+    write_files(folder, {path: text.decode("utf-8", "replace") for path, text in kept.items()})
+
+
+@contextmanager
+def _seen(files: Files, task: CodingTask, workbench: Workbench) -> Iterator[Project]:
+    if task.is_project:
+        with whole.graded_by(files, workbench) as seen:
+            yield seen
+    else:
+        with project(workbench, {}) as seen:
+            yield seen
+
+
+def _command(argv: tuple[str, ...], seen: Project, step: StepName, task: CodingTask) -> Command:
+    return Command(argv, mounts=seen.mounts, env=seen.env, limits=_limits(step, task))
 
 
 def _limits(step: StepName, task: CodingTask) -> Limits:
     of_task = task.config.limits.get(step, TaskLimits())
     return Limits(
-        seconds=of_task.seconds or SECONDS[step],
+        seconds=of_task.seconds or (whole.SECONDS if task.is_project else SECONDS)[step],
         memory_mb=of_task.memory_mb or 2048,
         processes=128,  # threads count too
     )

@@ -4,7 +4,8 @@ import asyncio
 import json
 import socket
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from secrets import token_hex
 from string import Template
@@ -14,8 +15,9 @@ from pydantic import ValidationError
 from eval_pipeline.coding.records import CodingTask, Files, Step, TestResult
 from eval_pipeline.coding.sandbox.cleaning import clean
 from eval_pipeline.coding.sandbox.sandbox import Command, Finished, Limits, SandboxError
-from eval_pipeline.coding.toolchains.convex.layout import SOURCES
-from eval_pipeline.coding.toolchains.convex.project import project
+from eval_pipeline.coding.toolchains.convex import whole
+from eval_pipeline.coding.toolchains.convex.layout import PROJECT, SOURCES, tests_argv
+from eval_pipeline.coding.toolchains.convex.project import Project, project
 from eval_pipeline.coding.toolchains.toolchain import GraderError, Workbench
 from eval_pipeline.coding.writing import private_folder, write_files
 from eval_pipeline.record import Record
@@ -52,16 +54,14 @@ class Report:
     errors: tuple[str, ...]
 
 
-async def take_tests(
-    argv: tuple[str, ...], limits: Limits, task: CodingTask, workbench: Workbench
-) -> Step:
+async def take_tests(limits: Limits, task: CodingTask, workbench: Workbench) -> Step:
     """Runs the grader's files and says what is to be made of what they tell."""
     secret, token = token_hex(16), token_hex(4)
-    with private_folder("grader") as grader:
-        write_files(grader, _with_canaries(task, token))
-        with project(workbench, {"grader": grader}) as seen:
-            command = Command(argv, mounts=seen.mounts, env=seen.env, limits=limits)
-            finished, told = await _run(command, workbench, secret, token)
+    config = "vitest.project.config.js" if task.is_project else "vitest.config.js"
+    async with _placed(task, token, workbench, limits) as seen:
+        argv = tests_argv(PROJECT, config)
+        command = Command(argv, mounts=seen.mounts, env=seen.env, limits=limits)
+        finished, told = await _run(command, workbench, secret, token)
     report = _read(told, secret, token)
     expected = len(_canary_names(token)) * sum(1 for path in task.grader if _is_test(path))
     results = _results(report.tests, workbench.expected_tests)
@@ -74,6 +74,26 @@ async def take_tests(
         seconds=finished.seconds,
         tests=results,
     )
+
+
+@asynccontextmanager
+async def _placed(
+    task: CodingTask, token: str, workbench: Workbench, limits: Limits
+) -> AsyncIterator[Project]:
+    """The answer and the grader's files with canaries, where these expect each other."""
+    files = _with_canaries(task, token)
+    if task.is_project:
+        whole.link_tools(workbench.folder)
+        more = whole.beside(task)
+        if is_served := "deploy" in (task.config.steps or ("deploy",)):
+            more[whole.DESCRIPTION] = await whole.description(task, workbench, limits)
+        with whole.graded_by(files, workbench, more) as seen:
+            yield Project(seen.mounts, {**seen.env, "EVALS_SERVED": "1" if is_served else ""})
+        return
+    with private_folder("grader") as grader:
+        write_files(grader, {path.removeprefix("grader/"): text for path, text in files.items()})
+        with project(workbench, {"grader": grader}) as seen:
+            yield seen
 
 
 def _is_test(path: str) -> bool:
@@ -89,10 +109,7 @@ def _with_canaries(task: CodingTask, token: str) -> Files:
     if not any(_is_test(path) for path in task.grader):
         raise GraderError(f"{task.id} has no grader/*.test.ts.")
     canaries = CANARIES.substitute(token=token)
-    return {
-        path.removeprefix("grader/"): text + canaries if _is_test(path) else text
-        for path, text in task.grader.items()
-    }
+    return {path: text + canaries if _is_test(path) else text for path, text in task.grader.items()}
 
 
 async def _run(

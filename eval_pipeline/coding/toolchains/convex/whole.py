@@ -1,0 +1,160 @@
+"""The steps of answers that are whole projects, as in a checkout of convex-evals."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal
+
+from eval_pipeline.coding.records import CodingTask, Files, StepName
+from eval_pipeline.coding.sandbox.sandbox import Command, Finished, Limits, SandboxError
+from eval_pipeline.coding.toolchains.convex import layout
+from eval_pipeline.coding.toolchains.convex.layout import PROJECT
+from eval_pipeline.coding.toolchains.convex.project import OUTPUT, Project, project
+from eval_pipeline.coding.toolchains.convex.tsconfig import fair_tsconfig
+from eval_pipeline.coding.toolchains.toolchain import GraderError, Workbench
+from eval_pipeline.coding.writing import private_folder, write_files
+
+SECONDS: dict[StepName, float] = {
+    "install": 120,
+    "deploy": 150,  # of which generating code may take 60
+    "typecheck": 120,
+    "lint": 120,
+    "tests": 300,
+}
+"""As long as convex-evals lets each step take."""
+DESCRIPTION = "description.json"
+GENERATED = "convex/_generated"
+_NOT_HERE = 3
+"""How the check of a manifest ends if nobody can tell here whether it could be installed."""
+_OWN_CONFIGS = ("tsconfig.json", "convex/tsconfig.json")
+
+
+def refusal(path: str) -> str | None:
+    """Why a project must not bring a file: tools are told their configuration, so few matter."""
+    parts = path.split("/")
+    if "node_modules" in parts:
+        return "packages are installed, not brought along"
+    if parts[0].startswith(".env"):
+        return "no answer decides on variables of the environment"
+    return None
+
+
+def settle(workbench: Workbench) -> None:
+    """Puts what belongs to every project where tools look for it, once code has been generated."""
+    folder, installed = workbench.folder, layout.built(workbench.home) / "node_modules"
+
+    def is_installed(package: str) -> bool:
+        scoped = package.removeprefix("@").replace("/", "__")
+        return any((installed / name).is_dir() for name in (package, f"@types/{scoped}"))
+
+    link_tools(folder)
+    for name in _configs(folder):
+        file = folder / name
+        text = file.read_text("utf-8") if file.is_file() else None
+        file.write_text(fair_tsconfig(text, is_installed), "utf-8")
+
+
+def link_tools(folder: Path) -> None:
+    """Packages are looked for in the project's own folder, too."""
+    link = folder / "node_modules"
+    if not link.is_symlink():
+        link.symlink_to("../node_modules")
+
+
+def _configs(folder: Path) -> list[str]:
+    """Where the project has a tsconfig.json; the usual place, where it has none."""
+    return [name for name in _OWN_CONFIGS if (folder / name).is_file()] or [_OWN_CONFIGS[1]]
+
+
+def install_status(finished: Finished) -> Literal["passed", "failed", "error"] | None:
+    """What the check of a manifest came to; None if it did not come to its end."""
+    if finished.ending != "exited":
+        return None
+    if finished.exit_code == 0:
+        return "passed"
+    return "error" if finished.exit_code == _NOT_HERE else "failed"
+
+
+def typecheck_commands(workbench: Workbench) -> list[tuple[str, ...]]:
+    """One for every tsconfig.json that the project has."""
+    compiler = layout.compiler(PROJECT)
+    return [
+        (compiler, "--project", f"{PROJECT}/{OUTPUT}/{name}", "--pretty", "false")
+        for name in _configs(workbench.folder)
+    ]
+
+
+def lint_commands(task: CodingTask, workbench: Workbench) -> list[tuple[str, ...]]:
+    """With the checkout's configurations, or ours where it has none: convex/, then src/."""
+    configs = [path for path in task.grader if path.rpartition("/")[2].startswith("eslint.config.")]
+    nearest = max(configs, key=lambda path: path.count("/"), default="harness/eslint.config.js")
+    argv = [layout.lint_project_argv(PROJECT, f"{PROJECT}/{nearest}", "convex")]
+    src = next((path for path in task.grader if path.startswith("src.eslint.config.")), None)
+    if src and (workbench.folder / "src").is_dir():
+        argv.append(layout.lint_project_argv(PROJECT, f"{PROJECT}/{src}", "src"))
+    return argv
+
+
+@contextmanager
+def graded_by(files: Files, workbench: Workbench, more: Files | None = None) -> Iterator[Project]:
+    """The answer's project among the checkout's files, which lie where they import each other."""
+    with private_folder("grader") as folder:
+        write_files(folder, {**files, **(more or {})})
+        added = {entry.name: entry for entry in folder.iterdir()}
+        with project(workbench, added, whole=True) as seen:
+            yield seen
+
+
+def beside(task: CodingTask) -> Files:
+    """What graders import of the reference: names of functions, the same for everybody."""
+    api = (
+        'import { anyApi, componentsGeneric } from "convex/server";\n'
+        "export const api = anyApi;\nexport const internal = anyApi;\n"
+        "export const components = componentsGeneric();\n"
+    )
+    folder = f"evals/{task.id}/answer/{GENERATED}"
+    return {f"{folder}/api.js": api, f"{folder}/dataModel.js": "export {};\n"}
+
+
+async def description(task: CodingTask, workbench: Workbench, limits: Limits) -> str:
+    """The reference's schema and functions as JSON, for graders that compare an answer with them.
+
+    It is made apart, so that no answer ever finds the reference beside itself.
+    """
+    if (known := _DESCRIBED.get(task.grader_version)) is not None:
+        return known
+    with private_folder("reference") as folder:
+        write_files(folder, task.answer)
+        link_tools(folder)
+        apart = Workbench(workbench.sandbox, folder, workbench.home, None)
+        with project(apart, {}, whole=True) as seen:
+            command = Command(
+                layout.describe_argv(PROJECT),
+                mounts=seen.mounts,
+                env=seen.env,
+                limits=limits,
+                collect=(DESCRIPTION,),
+            )
+            finished = await workbench.sandbox.run(command)
+    if not finished.succeeded or DESCRIPTION not in finished.files:
+        raise SandboxError(f"The reference of {task.id} can not be described: {finished.output}")
+    return _DESCRIBED.setdefault(task.grader_version, _checked(finished.files[DESCRIPTION], task))
+
+
+def _checked(told: bytes, task: CodingTask) -> str:
+    try:
+        return json.dumps(json.loads(told))
+    except ValueError as error:
+        raise GraderError(f"The reference of {task.id} is described by no JSON: {error}") from error
+
+
+_DESCRIBED: dict[str, str] = {}
+"""By version of the grader, of which the reference is a part; one process grades many answers."""
+
+
+def take_out_generated(folder: Path) -> None:
+    """Removes whatever generated code a project brought along, its components' included."""
+    for found in [*folder.glob("convex/**/_generated")]:
+        shutil.rmtree(found, ignore_errors=True)
