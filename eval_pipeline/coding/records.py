@@ -70,7 +70,7 @@ class CodingTask(Record):
 
     @property
     def is_project(self) -> bool:
-        """Whether answers are whole projects, as in a checkout of convex-evals, files as they like."""
+        """Whether answers are whole projects of any files, as in a checkout of convex-evals."""
         return any(path.startswith("evals/") for path in self.grader)
 
     @property
