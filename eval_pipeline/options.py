@@ -206,6 +206,9 @@ class Coding(Record):
     num_workers: int | None = Field(default=None, ge=1)
     memory_mb: int | None = Field(default=None, ge=256)
     isolation: Isolation = "bwrap"
+    # A Convex backend that whole projects are deployed to, and the address of its HTTP actions.
+    convex_url: Address | None = None
+    convex_site_url: Address | None = None
     reviewer: ModelId | None = None
 
     @property

@@ -10,7 +10,8 @@ import pytest
 
 from eval_pipeline.coding.dataset import load_tasks
 from eval_pipeline.coding.records import CodingTask, Files, Step, TaskConfig, TaskLimits
-from eval_pipeline.coding.toolchains.convex.chain import GENERATED, Convex
+from eval_pipeline.coding.toolchains.convex.chain import Convex
+from eval_pipeline.coding.toolchains.convex.generated import GENERATED
 from eval_pipeline.coding.toolchains.convex.layout import SOURCES
 from eval_pipeline.coding.toolchains.toolchain import Workbench
 from eval_pipeline.coding.writing import write_files

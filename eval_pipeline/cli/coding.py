@@ -202,10 +202,13 @@ def _read_faults(path: Path) -> "Faults":
 async def _validated(tasks: "Sequence[CodingTask]", settings: "Settings") -> "list[Validated]":
     from eval_pipeline.coding.judge import CodeJudge
     from eval_pipeline.coding.validating import validate
+    from eval_pipeline.settings import CONVEX_KEY
     from eval_pipeline.stages.workshop import Workshop
 
     # Fresh, for whoever asks whether graders are right wants them to be run.
-    judge: CodeJudge = await Workshop(settings.coding, settings.data, fresh=True).open(tasks)
+    key = settings.keys.get(CONVEX_KEY)
+    workshop = Workshop(settings.coding, settings.data, fresh=True, convex_key=key)
+    judge: CodeJudge = await workshop.open(tasks)
     found, at_a_terminal = [], console().is_terminal
     async for result in validate(tasks, judge):
         found.append(result)

@@ -151,7 +151,10 @@ class CodeJudge:
     def _way(self, task: CodingTask) -> str:
         """How it is graded now: a task of an earlier run may be of an earlier toolchain."""
         tools = self.toolchains[task.toolchain]
-        return f"{task.grader_version}-{tools.version}-{self.sandbox.isolation}"
+        # What stands in for a server is part of the toolchain; a server is not.
+        server = tools.backend(task)
+        told = f"-{server}" if server not in (None, "convex-test") else ""
+        return f"{task.grader_version}-{tools.version}-{self.sandbox.isolation}{told}"
 
     async def _take(
         self, task: CodingTask, files: Files, expected: Sequence[str] | None

@@ -8,12 +8,17 @@ from pathlib import Path
 from typing import Literal
 
 from eval_pipeline.coding.records import CodingTask, Files, Step, StepName, TaskLimits
-from eval_pipeline.coding.sandbox.sandbox import Command, Finished, Limits, SandboxError
+from eval_pipeline.coding.sandbox.sandbox import Command, Finished, Limits
 from eval_pipeline.coding.toolchains.convex import layout, preparing, whole
+from eval_pipeline.coding.toolchains.convex.backend import KIND, Backend, is_nobodys_fault
+from eval_pipeline.coding.toolchains.convex.generated import (
+    COLLECTED,
+    keep_generated,
+    take_out_generated,
+)
 from eval_pipeline.coding.toolchains.convex.project import Project, project
 from eval_pipeline.coding.toolchains.convex.testing import take_tests
 from eval_pipeline.coding.toolchains.toolchain import Workbench
-from eval_pipeline.coding.writing import write_files
 
 SECONDS: dict[StepName, float] = {
     "install": 60,
@@ -24,13 +29,9 @@ SECONDS: dict[StepName, float] = {
 }
 SELDOM_LONG: tuple[StepName, ...] = ("install", "deploy")
 """Steps that hardly an answer makes long; types can be written that take a compiler for ever."""
-GENERATED = ("api.d.ts", "api.js", "dataModel.d.ts", "server.d.ts", "server.js")
 NOT_DEPLOYED = (
     "Code was generated and every module can be bundled; there is no Convex backend to deploy to."
 )
-COLLECTED = "generated"
-"""The folder in which deploying leaves generated code, at its paths in the project."""
-_GENERATED = re.compile(r"convex/(\w+/)*_generated/(api|server|dataModel)\.(d\.ts|js)", re.ASCII)
 _MODULE = re.compile(r"convex/(\w+/)*(\w+|auth\.config)\.ts", re.ASCII)
 
 
@@ -40,6 +41,8 @@ class Convex:
 
     name: str = "convex"
     steps: tuple[StepName, ...] = ("install", "deploy", "typecheck", "lint", "tests")
+    # To which whole projects are deployed; without one, convex-test stands in for it.
+    server: Backend | None = None
 
     @property
     def version(self) -> str:
@@ -65,16 +68,22 @@ class Convex:
         )
 
     def backend(self, task: CodingTask) -> str | None:
-        return "convex-test" if "deploy" in (task.config.steps or self.steps) else None
+        if "deploy" not in (task.config.steps or self.steps):
+            return None
+        return KIND if self.server and task.is_project else "convex-test"
 
     async def run(self, step: StepName, task: CodingTask, workbench: Workbench) -> Step:
         match step:
             case "install":
                 return await _install(task, workbench)
             case "deploy":
-                return await _deploy(task, workbench)
+                made = await _deploy(task, workbench)
+                if made.status != "skipped" or not self.server or not task.is_project:
+                    return made
+                return await _pushed(made, self.server, workbench)
             case "tests":
-                return await take_tests(_limits(step, task), task, workbench)
+                server = self.server if self.backend(task) == KIND else None
+                return await take_tests(_limits(step, task), task, workbench, server)
             case "typecheck" | "lint":
                 return await _check(step, task, workbench)
             case "filesystem":
@@ -114,26 +123,30 @@ async def _check(step: StepName, task: CodingTask, workbench: Workbench) -> Step
 
 async def _deploy(task: CodingTask, workbench: Workbench) -> Step:
     """Generates code beside the answer's, in place of any that it brought along."""
-    whole.take_out_generated(workbench.folder)
+    take_out_generated(workbench.folder)
     with project(workbench, {}, whole=task.is_project) as seen:
         command = _command(layout.deploy_argv(layout.PROJECT), seen, "deploy", task)
         finished = await _ended("deploy", replace(command, collect=(COLLECTED,)), workbench)
     step = _step("deploy", finished)
     if step.status != "passed":
         return step
-    _keep_generated(finished, workbench.folder)
+    keep_generated(finished, workbench.folder)
     if task.is_project:
         whole.settle(workbench)
     return step.model_copy(update={"status": "skipped", "reason": NOT_DEPLOYED})
 
 
-def _keep_generated(finished: Finished, folder: Path) -> None:
-    brought = {path.removeprefix(f"{COLLECTED}/"): text for path, text in finished.files.items()}
-    expected = [f"convex/_generated/{name}" for name in GENERATED]
-    if missing := [path for path in expected if path not in brought]:
-        raise SandboxError(f"Generated code did not come out of the sandbox: {missing[0]}.")
-    kept = {path: text for path, text in brought.items() if _GENERATED.fullmatch(path)}
-    write_files(folder, {path: text.decode("utf-8", "replace") for path, text in kept.items()})
+async def _pushed(step: Step, server: Backend, workbench: Workbench) -> Step:
+    """Deploys what could be bundled; its code gets to run there and nowhere else."""
+    async with server.lock:
+        done = await server.deploy(workbench.folder, workbench.home)
+    told = {"output": done.output, "reason": ""}
+    if done.succeeded:
+        return step.model_copy(update={**told, "status": "passed"})
+    lines = [line.strip() for line in done.output.splitlines() if line.strip()]
+    reason = next((line for line in lines if "rror" in line), "It could not be deployed.")
+    status = "error" if is_nobodys_fault(done.output) else "failed"
+    return step.model_copy(update={**told, "status": status, "reason": reason})
 
 
 @contextmanager

@@ -1,7 +1,6 @@
 """The steps of answers that are whole projects, as in a checkout of convex-evals."""
 
 import json
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,6 +9,8 @@ from typing import Literal
 from eval_pipeline.coding.records import CodingTask, Files, StepName
 from eval_pipeline.coding.sandbox.sandbox import Command, Finished, Limits, SandboxError
 from eval_pipeline.coding.toolchains.convex import layout
+from eval_pipeline.coding.toolchains.convex.backend import Backend
+from eval_pipeline.coding.toolchains.convex.generated import COLLECTED, FOLDER, keep_generated
 from eval_pipeline.coding.toolchains.convex.layout import PROJECT
 from eval_pipeline.coding.toolchains.convex.project import OUTPUT, Project, project
 from eval_pipeline.coding.toolchains.convex.tsconfig import fair_tsconfig
@@ -25,7 +26,6 @@ SECONDS: dict[StepName, float] = {
 }
 """As long as convex-evals lets each step take."""
 DESCRIPTION = "description.json"
-GENERATED = "convex/_generated"
 _NOT_HERE = 3
 """How the check of a manifest ends if nobody can tell here whether it could be installed."""
 _OWN_CONFIGS = ("tsconfig.json", "convex/tsconfig.json")
@@ -114,33 +114,52 @@ def beside(task: CodingTask) -> Files:
         "export const api = anyApi;\nexport const internal = anyApi;\n"
         "export const components = componentsGeneric();\n"
     )
-    folder = f"evals/{task.id}/answer/{GENERATED}"
+    folder = f"evals/{task.id}/answer/{FOLDER}"
     return {f"{folder}/api.js": api, f"{folder}/dataModel.js": "export {};\n"}
 
 
-async def description(task: CodingTask, workbench: Workbench, limits: Limits) -> str:
+async def description(
+    task: CodingTask, workbench: Workbench, limits: Limits, server: Backend | None
+) -> str:
     """The reference's schema and functions as JSON, for graders that compare an answer with them.
 
     It is made apart, so that no answer ever finds the reference beside itself.
     """
-    if (known := _DESCRIBED.get(task.grader_version)) is not None:
+    key = f"{task.grader_version}-{server.url if server else ''}"
+    if (known := _DESCRIBED.get(key)) is not None:
         return known
     with private_folder("reference") as folder:
         write_files(folder, task.answer)
         link_tools(folder)
         apart = Workbench(workbench.sandbox, folder, workbench.home, None)
-        with project(apart, {}, whole=True) as seen:
-            command = Command(
-                layout.describe_argv(PROJECT),
-                mounts=seen.mounts,
-                env=seen.env,
-                limits=limits,
-                collect=(DESCRIPTION,),
-            )
-            finished = await workbench.sandbox.run(command)
-    if not finished.succeeded or DESCRIPTION not in finished.files:
-        raise SandboxError(f"The reference of {task.id} can not be described: {finished.output}")
-    return _DESCRIBED.setdefault(task.grader_version, _checked(finished.files[DESCRIPTION], task))
+        finished = await _described(apart, limits)
+        if not finished.succeeded or DESCRIPTION not in finished.files:
+            raise SandboxError(f"The reference of {task.id} is not described: {finished.output}")
+        told = _checked(finished.files[DESCRIPTION], task)
+        if server:
+            keep_generated(finished, folder)
+            await deploy(apart, server)
+            told = await server.describe()
+    return _DESCRIBED.setdefault(key, told)
+
+
+async def deploy(workbench: Workbench, server: Backend) -> None:
+    """Puts a project on the server that was there before, so nobody's answer is to blame now."""
+    done = await server.deploy(workbench.folder, workbench.home)
+    if not done.succeeded:
+        raise SandboxError(f"The backend does not take what it took before: {done.output}")
+
+
+async def _described(workbench: Workbench, limits: Limits) -> Finished:
+    with project(workbench, {}, whole=True) as seen:
+        command = Command(
+            layout.describe_argv(PROJECT),
+            mounts=seen.mounts,
+            env=seen.env,
+            limits=limits,
+            collect=(DESCRIPTION, COLLECTED),
+        )
+        return await workbench.sandbox.run(command)
 
 
 def _checked(told: bytes, task: CodingTask) -> str:
@@ -152,9 +171,3 @@ def _checked(told: bytes, task: CodingTask) -> str:
 
 _DESCRIBED: dict[str, str] = {}
 """By version of the grader, of which the reference is a part; one process grades many answers."""
-
-
-def take_out_generated(folder: Path) -> None:
-    """Removes whatever generated code a project brought along, its components' included."""
-    for found in [*folder.glob("convex/**/_generated")]:
-        shutil.rmtree(found, ignore_errors=True)

@@ -1,6 +1,10 @@
 // What graders import as convex/browser: clients whose calls convex-test answers, in this process.
 import { getFunctionName } from "convex/server";
-import { answerOf, backend, serve } from "./deployment.js";
+
+// Where functions run on a server, none of them is loaded here.
+const { answerOf, backend, serve } = process.env.EVALS_REMOTE
+  ? await import("./remote.js")
+  : await import("./deployment.js");
 
 serve();
 

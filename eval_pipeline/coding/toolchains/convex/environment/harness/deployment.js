@@ -1,17 +1,16 @@
 // A deployment of the project under test, in this process: convex-test with its functions, and what
 // an admin and the web could ask of it.
-import { existsSync, readFileSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { convexTest } from "convex-test";
 import { makeFunctionReference } from "convex/server";
 import { ConvexError } from "convex/values";
 import { configIn, mounted } from "./components.js";
-import { describe } from "./description.js";
+import { adminView, describe } from "./description.js";
 import { functionModules } from "./functions.js";
 import { isTaken } from "./validators.js";
 import { answerFetch } from "./web.js";
 
-const project = resolve(import.meta.dirname, "..");
 const folder = join(process.env.MODEL_OUTPUT_DIR, "convex");
 const MOST_DELETED = 10_000;
 
@@ -23,10 +22,7 @@ export function backend() {
   return running;
 }
 
-/** What the reference's deployment would tell; it can be asked for nothing else. */
-export function answerOf(name) {
-  return adminView(name, JSON.parse(readFileSync(join(project, "description.json"), "utf8")));
-}
+export { answerOf } from "./reference.js";
 
 /** Lets fetch reach the deployment, at the addresses that graders and functions know. */
 export function serve() {
@@ -39,19 +35,6 @@ export function serve() {
     const request = new Request(input, init);
     return (await answerFetch(request, { cloud, site, backend })) ?? (await elsewhere(input, init));
   };
-}
-
-function adminView(name, { schema, functions, crons }) {
-  switch (name) {
-    case "_system/frontend/getSchemas":
-      return { active: schema && JSON.stringify(schema), inProgress: null };
-    case "_system/cli/modules:apiSpec":
-      return functions;
-    case "_system/frontend/listCronJobs":
-      return crons;
-    default:
-      throw new Error(`${name} is not answered without a backend.`);
-  }
 }
 
 function modulesOf(root, paths) {
