@@ -14,7 +14,7 @@ from typing import Any
 
 CONFIG = {"config": {"functions": "convex/"}, "moduleHashes": [], "nodeDependencies": []}
 NOTHING: dict[str, Any] = {"added": [], "removed": []}
-PUSHED = {
+PUSHED: dict[str, Any] = {
     "environmentVariables": {},
     "externalDepsId": None,
     "componentDefinitionPackages": {},
