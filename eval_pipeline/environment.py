@@ -21,7 +21,6 @@ VARIABLES: Mapping[str, tuple[str, ...]] = {
     "MAX_SAMPLES": ("plan", "max_samples"),
     "SAMPLES": ("plan", "samples"),
     "SUITES": ("plan", "suites"),
-    "CONVEX_SELF_HOSTED_URL": ("coding", "convex_url"),
     "CATEGORIES": ("plan", "categories"),
     "EVALS_DEPLOYMENT": ("deployment",),
     "EVALS_EXPERIMENT": ("experiment",),

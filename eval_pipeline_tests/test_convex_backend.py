@@ -160,7 +160,7 @@ def test_what_happens_on_the_way_is_not_the_answers_fault(said: str, *, is_so: b
 def test_a_backend_without_a_key_is_refused_in_a_sentence() -> None:
     settings = Coding(convex_url="http://127.0.0.1:3210")
 
-    with pytest.raises(ToolchainError, match=r"into \.env, as CONVEX_SELF_HOSTED_ADMIN_KEY"):
+    with pytest.raises(ToolchainError, match=r"into \.env, as EVALS_CONVEX_ADMIN_KEY"):
         with_backend(settings, None)
 
     assert with_backend(Coding(), None) is TOOLCHAINS

@@ -12,6 +12,7 @@ from eval_pipeline.coding.dataset import DatasetError, load_tasks
 from eval_pipeline.coding.guidelines import Guidelines
 from eval_pipeline.coding.messages import PROJECT_FORMAT, output_format
 from eval_pipeline.coding.records import CodingTask
+from eval_pipeline.coding.scaffold import ScaffoldError, create
 from eval_pipeline.coding.toolchains.convex.chain import Convex
 from eval_pipeline.coding.toolchains.convex.tsconfig import OPTIONS, fair_tsconfig
 from eval_pipeline.kinds import Prompts
@@ -156,6 +157,15 @@ def test_a_helper_that_changes_makes_another_grader(tmp_path: Path) -> None:
     assert changed == {GUEST_BOOK, "000-basics/001-door_bell", "001-parts/000-tally"}
 
 
+def test_no_task_of_our_own_form_is_begun_in_a_checkout(tmp_path: Path) -> None:
+    root = a_checkout(tmp_path)
+
+    with pytest.raises(ScaffoldError, match="is a checkout of convex-evals"):
+        create(root, "basics", "something", "convex")
+
+    assert is_checkout(root)
+
+
 def test_our_own_tasks_are_no_checkout() -> None:
     assert is_checkout(CHECKOUT / "evals")
     assert not is_checkout(Path(__file__).parents[1] / "evals")
@@ -239,6 +249,7 @@ def test_a_tsconfig_says_how_code_is_meant_and_not_how_it_is_checked(
         ("eslint.config.js", True),
         ("README.md", True),
         (".env.local", False),
+        ("convex/tsconfig.json/x.ts", False),
         ("node_modules/convex/index.js", False),
         ("convex/node_modules/x.ts", False),
     ],

@@ -140,6 +140,15 @@ def test_what_can_not_be_told_without_fetching_is_not_held_against_a_project(
     assert reason in step.reason
 
 
+def test_odd_files_in_place_of_what_is_generated_do_no_harm() -> None:
+    task = checkout_tasks()[GUEST_BOOK]
+    odd = {"convex/_generated": "a file", "convex/tsconfig.json": "{} // so", "README.md": "#"}
+
+    step = take("deploy", task, {**task.answer, **odd})
+
+    assert step.status == "skipped", step.reason
+
+
 def test_an_import_that_no_manifest_names_can_not_be_deployed() -> None:
     task = checkout_tasks()[GUEST_BOOK]
     module = 'import { z } from "zod";\nexport const x = z;\n'

@@ -27,4 +27,7 @@ def keep_generated(finished: Finished, folder: Path) -> None:
 def take_out_generated(folder: Path) -> None:
     """Removes whatever generated code a project brought along, its components' included."""
     for found in list(folder.glob("convex/**/_generated")):
-        shutil.rmtree(found, ignore_errors=True)
+        if found.is_dir():
+            shutil.rmtree(found)
+        else:
+            found.unlink()

@@ -71,7 +71,7 @@ async def take_tests(
         command = Command(argv, mounts=seen.mounts, env=seen.env, limits=limits)
         finished, told = await _run(command, workbench, secret, token, server)
     report = _read(told, secret, token)
-    expected = len(_canary_names(token)) * sum(1 for path in task.grader if _is_test(path))
+    expected = len(_canary_names(token)) * len(_tests(task))
     results = _results(report.tests, workbench.expected_tests)
     problem = _problem(finished, report, expected) or _failure(results)
     return Step(
@@ -107,8 +107,10 @@ async def _placed(
             yield seen
 
 
-def _is_test(path: str) -> bool:
-    return path.endswith(".test.ts")
+def _tests(task: CodingTask) -> list[str]:
+    """The files that have tests; of a checkout only the eval's own, whatever that imports."""
+    own = f"evals/{task.id}/grader.test.ts" if task.is_project else ".test.ts"
+    return [path for path in task.grader if path.endswith(own)]
 
 
 def _canary_names(token: str) -> list[str]:
@@ -117,10 +119,10 @@ def _canary_names(token: str) -> list[str]:
 
 def _with_canaries(task: CodingTask, token: str) -> Files:
     """The grader's files, with canaries after every file's own tests."""
-    if not any(_is_test(path) for path in task.grader):
+    if not (tests := _tests(task)):
         raise GraderError(f"{task.id} has no grader/*.test.ts.")
     canaries = CANARIES.substitute(token=token)
-    return {path: text + canaries if _is_test(path) else text for path, text in task.grader.items()}
+    return {path: text + canaries if path in tests else text for path, text in task.grader.items()}
 
 
 async def _run(

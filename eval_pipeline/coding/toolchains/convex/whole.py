@@ -34,6 +34,8 @@ _OWN_CONFIGS = ("tsconfig.json", "convex/tsconfig.json")
 def refusal(path: str) -> str | None:
     """Why a project must not bring a file: tools are told their configuration, so few matter."""
     parts = path.split("/")
+    if {"tsconfig.json", "package.json"} & {*parts[:-1]}:
+        return "a folder is not to have the name of such a file"
     if "node_modules" in parts:
         return "packages are installed, not brought along"
     if parts[0].startswith(".env"):
