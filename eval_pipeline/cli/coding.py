@@ -1,6 +1,5 @@
 """The `evals` commands about coding tasks; each is a few lines over what the stages use."""
 
-from collections import Counter
 from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
@@ -89,7 +88,7 @@ def validate_answers(
 ) -> None:
     """Check the graders: every reference answer must pass, every wrong one must fail."""
     from eval_pipeline.coding.dataset import load_tasks
-    from eval_pipeline.coding.validating import chosen
+    from eval_pipeline.coding.validating import by_step, chosen
     from eval_pipeline.running import run_async
 
     settings = read_settings(unsafe_no_sandbox=unsafe_no_sandbox)
@@ -103,7 +102,7 @@ def validate_answers(
         return
     results = run_async(_validated(tasks, settings))
     show(_table(results))
-    say(_by_step(results))
+    say(by_step(results))
     wrong = [result for result in results if not result.is_right]
     say(f"Tasks: {len(tasks)}. Answers: {len(results)}, graded wrongly: {len(wrong)}.")
     end(End.FAILED if wrong else End.DONE)
@@ -228,6 +227,8 @@ def _table(results: "Sequence[Validated]") -> "Table":
     """One row per task: what became of the reference, and of how many wrong answers."""
     from rich.table import Table
 
+    from eval_pipeline.coding.validating import not_passed
+
     table = Table("task", "reference", "its steps", "tests", "wrong answers fail", "s")
     for _, group in groupby(results, key=lambda one: (one.task.suite, one.task.id)):
         reference, *wrong = group
@@ -236,35 +237,12 @@ def _table(results: "Sequence[Validated]") -> "Table":
         table.add_row(
             reference.task.id,
             _coloured(_DID[reference.graded.score], good=reference.is_right),
-            _not_passed(reference),
+            not_passed(reference),
             str(len(reference.graded.code.tests)),
             _coloured(f"{failing} of {len(wrong)}", good=failing == len(wrong)),
             f"{seconds:.1f}",
         )
     return table
-
-
-def _not_passed(reference: "Validated") -> str:
-    """The steps that a reference has not simply passed, such as `deploy skipped`."""
-    steps = reference.graded.code.steps
-    odd = [f"{step.name} {step.status}" for step in steps if step.status != "passed"]
-    return ", ".join(odd) or ("all passed" if steps else "none taken")
-
-
-def _by_step(results: "Sequence[Validated]") -> str:
-    """How many references came to what in each step."""
-    from eval_pipeline.coding.records import STEPS
-
-    references = [result for result in results if result.must_pass]
-    counts = Counter(
-        (step.name, step.status) for one in references for step in one.graded.code.steps
-    )
-    told = [
-        f"{name} " + ", ".join(f"{n} {status}" for (of, status), n in counts.items() if of == name)
-        for name in STEPS
-        if any(of == name for of, _ in counts)
-    ]
-    return f"References by step: {'; '.join(told) or 'none was taken'}."
 
 
 def _coloured(text: str, *, good: bool) -> "Text":

@@ -24,7 +24,7 @@ from eval_pipeline.record import Record
 
 KIND = "self-hosted"
 URL, ADMIN_KEY = "CONVEX_SELF_HOSTED_URL", "CONVEX_SELF_HOSTED_ADMIN_KEY"
-"""As Convex's own tool calls them. Ours are others: there may be somebody's own backend in these."""
+"""As Convex's own tool calls them. Ours are others: somebody's own backend may be in these."""
 LONGEST_DEPLOY_S, LONGEST_CALL_S = 90.0, 60.0
 LONGEST_BODY, LONGEST_OUTPUT = 8 << 20, 100_000
 _NOBODYS_FAULT = (
