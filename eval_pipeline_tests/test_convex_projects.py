@@ -2,13 +2,19 @@
 
 import asyncio
 import json
+from collections.abc import Sequence
 from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
 from eval_pipeline.coding.judge import CodeJudge, Graded
-from eval_pipeline.coding.records import CodingTask, Files, StepName
+from eval_pipeline.coding.records import CodingTask, Files, Step, StepName
 from eval_pipeline.coding.toolchains.convex import whole
+from eval_pipeline.coding.toolchains.convex.chain import Convex
+from eval_pipeline.coding.toolchains.toolchain import Workbench
+from eval_pipeline.coding.writing import write_files
 from eval_pipeline_tests.coding_stand import DATA, a_sandbox, prepared, take
 from eval_pipeline_tests.convex_stand import checkout_tasks, needs_tools
 
@@ -50,6 +56,18 @@ def graded(task: CodingTask, files: Files | None = None) -> Graded:
 def with_steps(task_id: str, *steps: StepName) -> CodingTask:
     task = checkout_tasks()[task_id]
     return task.model_copy(update={"config": task.config.model_copy(update={"steps": steps})})
+
+
+def tested(files: Files, expected: Sequence[str]) -> Step:
+    """What tests say of a guest book, deployed before, of which the reference is known to pass."""
+    task = checkout_tasks()[GUEST_BOOK]
+    with TemporaryDirectory() as private:
+        folder = Path(private) / "answer"
+        folder.mkdir(mode=0o755)
+        write_files(folder, files)
+        workbench = Workbench(a_sandbox(), folder, prepared("convex"), expected)
+        assert asyncio.run(Convex().run("deploy", task, workbench)).status == "skipped"
+        return asyncio.run(Convex().run("tests", task, workbench))
 
 
 @cache
@@ -108,6 +126,17 @@ def test_a_static_grader_fails_what_was_not_chosen() -> None:
 
     assert (came.score, came.code.backend) == (0.0, None)
     assert "a component is chosen" in came.reason
+
+
+def test_whoever_breaks_assertions_is_found_out_by_tests_that_must_fail() -> None:
+    task = checkout_tasks()[GUEST_BOOK]
+    broken = f"Object.is = () => true;\n{WRONG_IN_THREE_WAYS}"
+    expected = [test.name for test in a_wrong_guest_book().code.tests]
+
+    step = tested({**task.answer, "convex/guests.ts": broken}, expected)
+
+    assert step.status == "failed"
+    assert step.reason.startswith("Tests that must fail did not")
 
 
 def test_no_answer_finds_the_reference_beside_itself() -> None:
