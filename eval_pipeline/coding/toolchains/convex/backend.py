@@ -8,19 +8,24 @@ import asyncio
 import json
 import shutil
 from base64 import b64decode, b64encode
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
 import httpx
+from filelock import FileLock
 from pydantic import SecretStr
 
 from eval_pipeline.coding.sandbox.cleaning import clean
 from eval_pipeline.coding.sandbox.sandbox import SandboxError
 from eval_pipeline.coding.toolchains.convex import layout
 from eval_pipeline.coding.writing import private_folder
+from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.processes import without_keys
 from eval_pipeline.record import Record
+from eval_pipeline.running import in_a_thread
 
 KIND = "self-hosted"
 URL, ADMIN_KEY = "CONVEX_SELF_HOSTED_URL", "CONVEX_SELF_HOSTED_ADMIN_KEY"
@@ -83,6 +88,18 @@ class Backend:
         base = httpx.URL(url)
         beside = base.copy_with(port=(base.port or 3210) + 1)
         return cls(url, site_url or str(beside).rstrip("/"), key)
+
+    @asynccontextmanager
+    async def held(self, home: Path) -> AsyncIterator[None]:
+        """For one answer at a time, whichever process of this machine has it graded."""
+        name = f".backend-{fingerprint(self.url)}.lock"
+        file = FileLock(home.parent / name, thread_local=False)
+        async with self.lock:
+            await in_a_thread(file.acquire)
+            try:
+                yield
+            finally:
+                file.release()
 
     async def deploy(self, project: Path, home: Path) -> Deployed:
         """This project in place of the one that was there, of which no documents are left."""

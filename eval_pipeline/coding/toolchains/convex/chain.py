@@ -138,7 +138,7 @@ async def _deploy(task: CodingTask, workbench: Workbench) -> Step:
 
 async def _pushed(step: Step, server: Backend, workbench: Workbench) -> Step:
     """Deploys what could be bundled; its code gets to run there and nowhere else."""
-    async with server.lock:
+    async with server.held(workbench.home):
         done = await server.deploy(workbench.folder, workbench.home)
     told = {"output": done.output, "reason": ""}
     if done.succeeded:

@@ -64,7 +64,7 @@ async def take_tests(
     secret, token = token_hex(16), token_hex(4)
     config = "vitest.project.config.js" if task.is_project else "vitest.config.js"
     async with (
-        server.lock if server else nullcontext(),
+        server.held(workbench.home) if server else nullcontext(),
         _placed(task, token, workbench, limits, server) as seen,
     ):
         argv = tests_argv(PROJECT, config)
