@@ -1,15 +1,16 @@
 """The only module that knows there are two kinds of eval, besides the packages of each."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
 from pydantic import JsonValue
 
+from eval_pipeline.coding.checkout import guidelines_of, is_checkout
 from eval_pipeline.coding.dataset import load_tasks
 from eval_pipeline.coding.guidelines import Guidelines, GuidelinesError
-from eval_pipeline.coding.messages import output_format, task_messages
+from eval_pipeline.coding.messages import PROJECT_FORMAT, output_format, task_messages
 from eval_pipeline.coding.records import CodingTask
 from eval_pipeline.coding.toolchains.registry import TOOLCHAINS
 from eval_pipeline.environment import SettingsError
@@ -83,6 +84,8 @@ class Prompts:
     coding: str = ""
     # By suite; one without guidelines is not in it.
     guidelines: Mapping[str, Guidelines] = field(default_factory=dict)
+    # How answers are to be written, by name: one for each toolchain, and one for whole projects.
+    formats: tuple[str, ...] = tuple(sorted(TOOLCHAINS))
 
     @classmethod
     def of(cls, settings: Settings, experiment: Experiment) -> "Prompts":
@@ -96,6 +99,7 @@ class Prompts:
             exam,
             read_prompt(settings, experiment.coding_prompt),
             {suite: guidelines for suite, guidelines in found.items() if guidelines},
+            (*cls.formats, *((PROJECT_FORMAT,) if _any_checkout(suites, settings) else ())),
         )
 
     @cached_property
@@ -103,7 +107,7 @@ class Prompts:
         """Of all that is said besides coding tasks."""
         return fingerprint(
             self.coding,
-            {name: output_format(name) for name in sorted(TOOLCHAINS)},
+            {name: output_format(name) for name in self.formats},
             {
                 suite: [[toolchain, section.text] for toolchain, section in one.parts]
                 for suite, one in self.guidelines.items()
@@ -126,16 +130,23 @@ class Prompts:
                     item,
                     model,
                     system_prompt=self.coding,
-                    output_format=output_format(item.toolchain),
+                    output_format=output_format(
+                        PROJECT_FORMAT if item.is_project else item.toolchain
+                    ),
                     guidelines=guidelines.text(item.toolchain) if guidelines else None,
                 )
+
+
+def _any_checkout(suites: Iterable[Suite], settings: Settings) -> bool:
+    return any(suite.path and is_checkout(settings.path(suite.path)) for suite in suites)
 
 
 def _guidelines(suite: Suite, settings: Settings, experiment: Experiment) -> Guidelines | None:
     """An experiment's own file, or the suite's; a suite that names none need not have any."""
     if experiment.guidelines is False or suite.path is None:
         return None
-    usual = settings.path(suite.path) / GUIDELINES
+    root = settings.path(suite.path)
+    usual = guidelines_of(root) or root / GUIDELINES
     match experiment.guidelines, suite.guidelines:
         case (Path() as chosen, _) | (_, Path() as chosen):
             path = settings.path(chosen)

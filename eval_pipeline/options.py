@@ -53,6 +53,14 @@ class Suite(Record):
     # Of coding tasks, those whose id matches: the suite is made of these.
     only: Pattern = ""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _named(cls, said: object) -> object:
+        """Coding tasks without a name are called by their toolchain."""
+        if not isinstance(said, dict) or "name" in said or said.get("kind") != "coding":
+            return said
+        return {**said, "name": said["toolchain"]} if "toolchain" in said else said
+
     @model_validator(mode="after")
     def _one_source(self) -> Self:
         if (self.path is None) == (self.hub is None):
@@ -198,6 +206,9 @@ class Coding(Record):
     num_workers: int | None = Field(default=None, ge=1)
     memory_mb: int | None = Field(default=None, ge=256)
     isolation: Isolation = "bwrap"
+    # A Convex backend that whole projects are deployed to, and the address of its HTTP actions.
+    convex_url: Address | None = None
+    convex_site_url: Address | None = None
     reviewer: ModelId | None = None
 
     @property

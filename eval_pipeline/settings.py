@@ -44,6 +44,8 @@ WEBHOOK = "EVALS_WEBHOOK_URL"
 """Who knows this address can post there, so it is kept like a key."""
 TOKEN = "EVALS_TOKEN"  # noqa: S105  (the name of a variable)
 """What `evals push` shows the server that it sends runs to."""
+CONVEX_KEY = "EVALS_CONVEX_ADMIN_KEY"
+"""Of the Convex backend that code is graded on: emptied, so never one that Convex itself names."""
 PRODUCTION = "EVALS_PRODUCTION"
 """Says that production is meant: `evals --production` sets it, for all that it starts."""
 DEFAULT, BRANCHES = "dev", "refs/heads/"
@@ -285,7 +287,7 @@ def _refuse_no_address(webhook: str | None) -> None:
 
 def _key_variables(values: Mapping[str, Any]) -> list[str]:
     """Which variables hold keys: those of the gateways' kinds, and those that gateways name."""
-    named = {"HF_TOKEN", WEBHOOK, TOKEN, *filter(None, KEY_VARIABLES.values())}
+    named = {"HF_TOKEN", WEBHOOK, TOKEN, CONVEX_KEY, *filter(None, KEY_VARIABLES.values())}
     gateways = values.get("gateways")
     for gateway in gateways if isinstance(gateways, list) else ():
         if isinstance(gateway, dict) and isinstance(gateway.get("api_key_variable"), str):

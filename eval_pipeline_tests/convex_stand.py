@@ -8,11 +8,15 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from eval_pipeline.coding.dataset import load_tasks
 from eval_pipeline.coding.records import CodingTask, Files, Step, TaskConfig, TaskLimits
-from eval_pipeline.coding.toolchains.convex.chain import GENERATED, Convex
+from eval_pipeline.coding.toolchains.convex.chain import Convex
+from eval_pipeline.coding.toolchains.convex.generated import GENERATED
 from eval_pipeline.coding.toolchains.convex.layout import SOURCES
 from eval_pipeline.coding.toolchains.toolchain import Workbench
 from eval_pipeline.coding.writing import write_files
+from eval_pipeline.settings import Settings
+from eval_pipeline_tests.builders import settings_in
 from eval_pipeline_tests.coding_stand import a_sandbox, a_task, prepared, take
 from eval_pipeline_tests.sandboxes import the_sandbox
 
@@ -63,3 +67,21 @@ def with_notes(text: str) -> Files:
 def graded(notes: str, *, seconds: float = 30) -> Step:
     task = a_convex_task(seconds=seconds)
     return take("tests", task, with_notes(notes), expected=[THE_TEST])
+
+
+CHECKOUT = Path(__file__).with_name("convex_checkout")
+"""A checkout of convex-evals in miniature, of tasks of our own."""
+CHECKOUT_SUITE = {"kind": "coding", "path": str(CHECKOUT / "evals"), "toolchain": "convex"}
+
+
+def settings_with(suite: dict[str, str]) -> Settings:
+    """With that suite alone."""
+    with TemporaryDirectory() as private:
+        return settings_in(Path(private), suites=[suite])
+
+
+@cache
+def checkout_tasks() -> dict[str, CodingTask]:
+    """Its tasks by id."""
+    settings = settings_with(CHECKOUT_SUITE)
+    return {task.id: task for task in load_tasks(settings.suites[0], settings)}

@@ -40,7 +40,8 @@ class Shell:
     def prepare(self, home: Path) -> None:
         pass
 
-    def refuses(self, path: str) -> str | None:
+    def refuses(self, path: str, *, project: bool = False) -> str | None:
+        assert not project
         assert path.strip("./"), "a toolchain is asked about paths that can be written"
         return "it configures its own checks" if path == "shell.rc" else None
 

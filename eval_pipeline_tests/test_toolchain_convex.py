@@ -7,7 +7,8 @@ import pytest
 
 from eval_pipeline.coding.records import Files, StepName
 from eval_pipeline.coding.toolchains.convex import layout
-from eval_pipeline.coding.toolchains.convex.chain import GENERATED, Convex
+from eval_pipeline.coding.toolchains.convex.chain import Convex
+from eval_pipeline.coding.toolchains.convex.generated import GENERATED
 from eval_pipeline.coding.toolchains.toolchain import ToolchainError
 from eval_pipeline_tests.coding_stand import prepared, take
 from eval_pipeline_tests.convex_stand import (

@@ -88,7 +88,7 @@ def validate_answers(
 ) -> None:
     """Check the graders: every reference answer must pass, every wrong one must fail."""
     from eval_pipeline.coding.dataset import load_tasks
-    from eval_pipeline.coding.validating import chosen
+    from eval_pipeline.coding.validating import by_step, chosen
     from eval_pipeline.running import run_async
 
     settings = read_settings(unsafe_no_sandbox=unsafe_no_sandbox)
@@ -102,6 +102,7 @@ def validate_answers(
         return
     results = run_async(_validated(tasks, settings))
     show(_table(results))
+    say(by_step(results))
     wrong = [result for result in results if not result.is_right]
     say(f"Tasks: {len(tasks)}. Answers: {len(results)}, graded wrongly: {len(wrong)}.")
     end(End.FAILED if wrong else End.DONE)
@@ -200,10 +201,13 @@ def _read_faults(path: Path) -> "Faults":
 async def _validated(tasks: "Sequence[CodingTask]", settings: "Settings") -> "list[Validated]":
     from eval_pipeline.coding.judge import CodeJudge
     from eval_pipeline.coding.validating import validate
+    from eval_pipeline.settings import CONVEX_KEY
     from eval_pipeline.stages.workshop import Workshop
 
     # Fresh, for whoever asks whether graders are right wants them to be run.
-    judge: CodeJudge = await Workshop(settings.coding, settings.data, fresh=True).open(tasks)
+    key = settings.keys.get(CONVEX_KEY)
+    workshop = Workshop(settings.coding, settings.data, fresh=True, convex_key=key)
+    judge: CodeJudge = await workshop.open(tasks)
     found, at_a_terminal = [], console().is_terminal
     async for result in validate(tasks, judge):
         found.append(result)
@@ -223,7 +227,9 @@ def _table(results: "Sequence[Validated]") -> "Table":
     """One row per task: what became of the reference, and of how many wrong answers."""
     from rich.table import Table
 
-    table = Table("task", "reference", "tests", "wrong answers fail", "s")
+    from eval_pipeline.coding.validating import not_passed
+
+    table = Table("task", "reference", "its steps", "tests", "wrong answers fail", "s")
     for _, group in groupby(results, key=lambda one: (one.task.suite, one.task.id)):
         reference, *wrong = group
         failing = sum(one.is_right for one in wrong)
@@ -231,6 +237,7 @@ def _table(results: "Sequence[Validated]") -> "Table":
         table.add_row(
             reference.task.id,
             _coloured(_DID[reference.graded.score], good=reference.is_right),
+            not_passed(reference),
             str(len(reference.graded.code.tests)),
             _coloured(f"{failing} of {len(wrong)}", good=failing == len(wrong)),
             f"{seconds:.1f}",

@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from eval_pipeline.coding.checkout import checkout_tasks, is_checkout
 from eval_pipeline.coding.folders import FolderFiles, is_ignored
 from eval_pipeline.coding.records import STEPS, CodingTask, Files, TaskConfig
 from eval_pipeline.coding.toolchains.registry import toolchain
@@ -46,7 +47,8 @@ def load_tasks(suite: Suite, settings: Settings) -> Iterator[CodingTask]:
     if not root.is_dir():
         raise DatasetError(f"{suite.path}: there is no such folder; correct {setting}.")
     problems: list[str] = []
-    tasks = list(_tasks(root, suite, problems))
+    reader = checkout_tasks if is_checkout(root) else _tasks
+    tasks = [_versioned(task) for task in reader(root, suite, problems)]
     if problems:
         raise DatasetError(_summary([f"{suite.path}/{problem}." for problem in problems]))
     if not tasks:
@@ -60,6 +62,11 @@ def load_tasks(suite: Suite, settings: Settings) -> Iterator[CodingTask]:
             f"{suite.path}: of {len(tasks)} tasks none matches suites.{suite.name}.only."
         )
     yield from wanted
+
+
+def _versioned(task: CodingTask) -> CodingTask:
+    version = grader_version(task, toolchain(task.toolchain).version)
+    return task.model_copy(update={"grader_version": version})
 
 
 def grader_version(task: CodingTask, toolchain_version: str) -> str:
@@ -155,9 +162,7 @@ class _Reading:
             grader_version="",
         )
         self._check_config(task, tools)
-        if self.reasons or tools is None:
-            return None
-        return task.model_copy(update={"grader_version": grader_version(task, tools.version)})
+        return None if self.reasons or tools is None else task
 
     def _check_names(self, files: Files) -> None:
         for path in files:

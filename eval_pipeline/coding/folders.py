@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -27,10 +27,10 @@ class FolderFiles:
     _seen: list[str] = field(default_factory=list)
 
     @classmethod
-    def read(cls, folder: Path) -> "FolderFiles":
-        """All of the folder; of too many files it reads none."""
+    def read(cls, folder: Path, wanted: Callable[[str], bool] = lambda _: True) -> "FolderFiles":
+        """All of the folder, or what is wanted of it; of too many files it reads none."""
         found = cls()
-        entries = list(found._entries(folder, ""))
+        entries = [entry for entry in found._entries(folder, "") if wanted(entry[0])]
         if len(entries) > MAX_FILES:
             found.problems.append(f"has {len(entries)} files, more than {MAX_FILES}")
             return found

@@ -111,7 +111,10 @@ class CodeJudge:
             try:
                 code = await self._reference(task)
             except GraderError as error:
-                return Graded(None, str(error), self._code(task, files, ()))
+                # How far the reference itself came is worth knowing to whoever mends it.
+                came = self._references.get(self._reference_key(task))
+                steps = came.steps if came and files == task.answer else ()
+                return Graded(None, str(error), self._code(task, files, steps))
             if files != task.answer:
                 code = await self._take(task, files, [test.name for test in code.tests])
             graded = await _reviewed(task, files, code, reviewer)
@@ -124,7 +127,7 @@ class CodeJudge:
 
         Where it does not pass them all, nothing can be said about other answers.
         """
-        key = f"reference-{self._way(task)}"
+        key = self._reference_key(task)
         kept = GradedFiles(self.data, key)
         async with self._locks[key]:
             code = self._references.get(key) or (None if self.fresh else kept.read())
@@ -142,10 +145,16 @@ class CodeJudge:
             f"{step.name}: {step.reason or step.status}"
         )
 
+    def _reference_key(self, task: CodingTask) -> str:
+        return f"reference-{self._way(task)}"
+
     def _way(self, task: CodingTask) -> str:
         """How it is graded now: a task of an earlier run may be of an earlier toolchain."""
         tools = self.toolchains[task.toolchain]
-        return f"{task.grader_version}-{tools.version}-{self.sandbox.isolation}"
+        # What stands in for a server is part of the toolchain; a server is not.
+        server = tools.backend(task)
+        told = f"-{server}" if server not in (None, "convex-test") else ""
+        return f"{task.grader_version}-{tools.version}-{self.sandbox.isolation}{told}"
 
     async def _take(
         self, task: CodingTask, files: Files, expected: Sequence[str] | None
@@ -218,7 +227,7 @@ def _problem(task: CodingTask, files: Files, tools: Toolchain) -> str | None:
     except UnsafePath as unsafe:
         return str(unsafe)
     for path in files:
-        if reason := tools.refuses(path):
+        if reason := tools.refuses(path, project=task.is_project):
             return f"{path!r}: {reason}"
     missing = [path for path in task.expected_files if path not in files]
     return f"The reply has no file {', '.join(missing)}." if missing else None

@@ -7,6 +7,8 @@ from pydantic import JsonValue
 from eval_pipeline.coding.records import CodingTask
 from eval_pipeline.records import Model
 
+PROJECT_FORMAT = "convex_project"
+"""How whole projects are to be written, which a checkout of convex-evals asks for."""
 PROMPTS = Path(__file__).parent.parent / "prompts"
 
 

@@ -69,8 +69,15 @@ class CodingTask(Record):
         return self.config.verdict or outside
 
     @property
+    def is_project(self) -> bool:
+        """Whether answers are whole projects of any files, as in a checkout of convex-evals."""
+        return any(path.startswith("evals/") for path in self.grader)
+
+    @property
     def expected_files(self) -> tuple[str, ...]:
         """What an answer has to bring: as much as the reference, unless the task says otherwise."""
+        if self.is_project:
+            return self.config.expected_files
         return self.config.expected_files or tuple(self.answer)
 
 

@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+from eval_pipeline.coding.checkout import is_checkout
 from eval_pipeline.coding.dataset import NUMBERED, task_toolchain
 from eval_pipeline.coding.records import Files
 from eval_pipeline.coding.reply import read_files
@@ -27,6 +28,11 @@ def create(root: Path, category: str, name: str, toolchain: str) -> Path:
 
     A category that there is already is found by its name, with or without its number.
     """
+    if is_checkout(root):
+        raise ScaffoldError(
+            f"{root} is a checkout of convex-evals: add a folder there as its README says, "
+            "or name a suite of your own with --suite."
+        )
     files = _example(known_toolchain(toolchain).name)
     _check_name(name, "a task")
     parent = _category(root, category, toolchain)

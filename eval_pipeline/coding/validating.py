@@ -3,12 +3,13 @@
 import asyncio
 import re
 import subprocess
+from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from eval_pipeline.coding.judge import CodeJudge, Graded
-from eval_pipeline.coding.records import CodingTask, Files
+from eval_pipeline.coding.records import STEPS, CodingTask, Files
 from eval_pipeline.errors import MendableError
 from eval_pipeline.processes import without_keys
 
@@ -70,6 +71,24 @@ async def validate(tasks: Sequence[CodingTask], judge: CodeJudge) -> AsyncIterat
 def _answers(task: CodingTask) -> dict[str, Files]:
     wrong = {f"wrong/{name}": files for name, files in task.wrong.items()}
     return {REFERENCE: task.answer, **wrong}
+
+
+def not_passed(reference: Validated) -> str:
+    """The steps that a reference has not simply passed, such as `deploy skipped`."""
+    steps = reference.graded.code.steps
+    odd = [f"{step.name} {step.status}" for step in steps if step.status != "passed"]
+    return ", ".join(odd) or ("all passed" if steps else "none taken")
+
+
+def by_step(results: Iterable[Validated]) -> str:
+    """How many references came to what in each step."""
+    steps = [step for one in results if one.must_pass for step in one.graded.code.steps]
+    told = []
+    for name in STEPS:
+        counts = Counter(step.status for step in steps if step.name == name)
+        if counts:
+            told.append(f"{name} " + ", ".join(f"{n} {status}" for status, n in counts.items()))
+    return f"References by step: {'; '.join(told) or 'none was taken'}."
 
 
 def changed_tasks(folder: Path, since: str) -> set[str]:

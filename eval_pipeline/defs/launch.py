@@ -25,7 +25,7 @@ from eval_pipeline.options import Selection
 from eval_pipeline.records import Item, Run
 from eval_pipeline.running import run_async
 from eval_pipeline.runs import Mode, RunError, check_filter, planned
-from eval_pipeline.settings import Settings
+from eval_pipeline.settings import CONVEX_KEY, Settings
 from eval_pipeline.stages.workshop import Workshop
 
 INPUTS = ("dataset", "model_catalog")
@@ -126,7 +126,8 @@ def _check(evaluation: Evaluation, settings: Settings, journal: Journal) -> None
         return
     look_up(journal, [*settings.judge.models, *settings.coding.reviewers])
     tasks = [item for item in asked if isinstance(item, CodingTask)]
-    run_async(Workshop(settings.coding, settings.data).check(tasks))
+    key = settings.keys.get(CONVEX_KEY)
+    run_async(Workshop(settings.coding, settings.data, convex_key=key).check(tasks))
 
 
 def _asked(evaluation: Evaluation, settings: Settings, journal: Journal) -> Iterable[Item]:

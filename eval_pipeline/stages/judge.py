@@ -24,7 +24,7 @@ from eval_pipeline.providers.gateways import Gateways
 from eval_pipeline.records import ExamQuestion, Item, ItemKey, Judgement, Model, Prediction, Run
 from eval_pipeline.running import in_a_thread
 from eval_pipeline.runs import IMPORTED, Mode, RunError
-from eval_pipeline.settings import Settings
+from eval_pipeline.settings import CONVEX_KEY, Settings
 from eval_pipeline.stages.grading import Grader, graders_of
 from eval_pipeline.stages.predict import Launch
 from eval_pipeline.stages.reviewing import Reviewing
@@ -75,7 +75,12 @@ async def judge(
             settings,
             journal,
             Ledger(settings.budget, journal),
-            Workshop(settings.coding, settings.data, fresh=launch.mode is Mode.FRESH),
+            Workshop(
+                settings.coding,
+                settings.data,
+                fresh=launch.mode is Mode.FRESH,
+                convex_key=settings.keys.get(CONVEX_KEY),
+            ),
             Reviewing.by(reviewer, settings, gateways) if reviewer else None,
             this_judge or len(graders) > 1,
         )

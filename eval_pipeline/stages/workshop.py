@@ -2,20 +2,25 @@
 
 import asyncio
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Literal
 
+from pydantic import SecretStr
+
 from eval_pipeline.coding.judge import CodeJudge
 from eval_pipeline.coding.records import CodingTask
 from eval_pipeline.coding.sandbox.opening import open_sandbox
-from eval_pipeline.coding.toolchains.registry import home_of, toolchain
-from eval_pipeline.coding.toolchains.toolchain import ToolchainError
+from eval_pipeline.coding.toolchains.convex.backend import Backend
+from eval_pipeline.coding.toolchains.convex.chain import Convex
+from eval_pipeline.coding.toolchains.registry import TOOLCHAINS, home_of, toolchain
+from eval_pipeline.coding.toolchains.toolchain import Toolchain, ToolchainError
 from eval_pipeline.options import Coding
 from eval_pipeline.records import Item
 from eval_pipeline.running import in_a_thread
+from eval_pipeline.settings import CONVEX_KEY
 from eval_pipeline.stages.workers import unless_stopped
 
 MEMORY_EACH_MB = 1024
@@ -30,6 +35,8 @@ class Workshop:
     settings: Coding
     data: Path
     fresh: bool = False
+    # Of the Convex backend that the settings may name.
+    convex_key: SecretStr | None = None
     _judge: CodeJudge | None = None
     _opening: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -54,8 +61,21 @@ class Workshop:
                 opening = partial(open_sandbox, isolation, unsafe=isolation == "none")
                 sandbox = await in_a_thread(opening)
                 places = Places(self.num_workers)
-                self._judge = CodeJudge(sandbox, self.data, places, fresh=self.fresh)
+                tools = with_backend(self.settings, self.convex_key)
+                self._judge = CodeJudge(sandbox, self.data, places, self.fresh, tools)
             return self._judge
+
+
+def with_backend(settings: Coding, key: SecretStr | None) -> Mapping[str, Toolchain]:
+    """Every toolchain; whole Convex projects go to a backend, if one is named."""
+    if settings.convex_url is None:
+        return TOOLCHAINS
+    if key is None:
+        raise ToolchainError(
+            f"coding.convex_url names a Convex backend: its key belongs into .env, as {CONVEX_KEY}."
+        )
+    backend = Backend.at(settings.convex_url, settings.convex_site_url, key)
+    return {**TOOLCHAINS, "convex": Convex(server=backend)}
 
 
 class Places(asyncio.Semaphore):

@@ -4,7 +4,7 @@ Anybody may have edited them, so what is not as we write it is passed over.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from eval_pipeline.analysis.report.comments import FailureNote, Head
 from eval_pipeline.analysis.report.files import UnreadableError, head_in, read
+from eval_pipeline.analysis.report.foreign import read_foreign
 from eval_pipeline.analysis.report.lines import lines_of, outside_of_code
 from eval_pipeline.analysis.report.naming import SUFFIX
 
@@ -85,13 +86,19 @@ def read_report(path: Path) -> Prior:
     """A report of any run."""
     text = read(path, LARGEST)
     head = head_in(text)
-    if head is None:
-        raise UnreadableError("its first comment does not say which run it is about")
-    failures: dict[str, list[FailureNote]] = {}
     lines = [line for _, line in outside_of_code(lines_of(text))]
-    for note in filter(None, map(FailureNote.read, lines)):
+    notes: Iterable[FailureNote] = filter(None, map(FailureNote.read, lines))
+    actions = list(_actions(lines))
+    if head is None:
+        found = read_foreign(path, lines)
+        if found is None:
+            raise UnreadableError("its first comment does not say which run it is about")
+        head, notes = found.head, found.notes
+        actions = [_action(said) for said in found.actions]
+    failures: dict[str, list[FailureNote]] = {}
+    for note in notes:
         failures.setdefault(note.item, []).append(note)
-    return Prior(path, head, failures, list(_actions(lines))[:MOST_ACTIONS])
+    return Prior(path, head, failures, actions[:MOST_ACTIONS])
 
 
 def _actions(lines: Sequence[str]) -> Iterator[Action]:

@@ -57,8 +57,8 @@ class Toolchain(Protocol):
         """Fetches and builds all that the steps need; afterwards no network is needed."""
         ...
 
-    def refuses(self, path: str) -> str | None:
-        """Why an answer must not bring this file, such as one that configures its own checks."""
+    def refuses(self, path: str, *, project: bool = False) -> str | None:
+        """Why an answer, or a whole project, must not bring this file, which decides on checks."""
         ...
 
     def backend(self, task: CodingTask) -> str | None:

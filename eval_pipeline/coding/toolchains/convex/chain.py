@@ -1,15 +1,22 @@
 """Convex functions in TypeScript, as far as they can be checked without a Convex backend."""
 
 import re
-import shutil
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from eval_pipeline.coding.records import CodingTask, Step, StepName, TaskLimits
-from eval_pipeline.coding.sandbox.sandbox import Command, Finished, Limits, SandboxError
-from eval_pipeline.coding.toolchains.convex import layout, preparing
-from eval_pipeline.coding.toolchains.convex.project import project
+from eval_pipeline.coding.records import CodingTask, Files, Step, StepName, TaskLimits
+from eval_pipeline.coding.sandbox.sandbox import Command, Finished, Limits
+from eval_pipeline.coding.toolchains.convex import layout, preparing, whole
+from eval_pipeline.coding.toolchains.convex.backend import KIND, Backend, is_nobodys_fault
+from eval_pipeline.coding.toolchains.convex.generated import (
+    COLLECTED,
+    keep_generated,
+    take_out_generated,
+)
+from eval_pipeline.coding.toolchains.convex.project import Project, project
 from eval_pipeline.coding.toolchains.convex.testing import take_tests
 from eval_pipeline.coding.toolchains.toolchain import Workbench
 
@@ -22,7 +29,6 @@ SECONDS: dict[StepName, float] = {
 }
 SELDOM_LONG: tuple[StepName, ...] = ("install", "deploy")
 """Steps that hardly an answer makes long; types can be written that take a compiler for ever."""
-GENERATED = ("api.d.ts", "api.js", "dataModel.d.ts", "server.d.ts", "server.js")
 NOT_DEPLOYED = (
     "Code was generated and every module can be bundled; there is no Convex backend to deploy to."
 )
@@ -35,6 +41,8 @@ class Convex:
 
     name: str = "convex"
     steps: tuple[StepName, ...] = ("install", "deploy", "typecheck", "lint", "tests")
+    # To which whole projects are deployed; without one, convex-test stands in for it.
+    server: Backend | None = None
 
     @property
     def version(self) -> str:
@@ -46,8 +54,10 @@ class Convex:
     def prepare(self, home: Path) -> None:
         preparing.prepare(home)
 
-    def refuses(self, path: str) -> str | None:
+    def refuses(self, path: str, *, project: bool = False) -> str | None:
         """Everything but modules, for whatever else tools find decides how they check."""
+        if project:
+            return whole.refusal(path)
         if path == "package.json" or path.startswith("convex/_generated/"):
             return None  # the former is only read, the latter is generated anew
         if _MODULE.fullmatch(path):
@@ -58,67 +68,105 @@ class Convex:
         )
 
     def backend(self, task: CodingTask) -> str | None:
-        return "convex-test"
+        if "deploy" not in (task.config.steps or self.steps):
+            return None
+        return KIND if self.server and task.is_project else "convex-test"
 
     async def run(self, step: StepName, task: CodingTask, workbench: Workbench) -> Step:
         match step:
             case "install":
                 return await _install(task, workbench)
             case "deploy":
-                return await _deploy(task, workbench)
-            case "typecheck":
-                argv = layout.typecheck_argv(layout.PROJECT)
-            case "lint":
-                argv = layout.lint_argv(layout.PROJECT)
+                made = await _deploy(task, workbench)
+                if made.status != "skipped" or not self.server or not task.is_project:
+                    return made
+                return await _pushed(made, self.server, workbench)
             case "tests":
-                argv = layout.tests_argv(layout.PROJECT)
-                return await take_tests(argv, _limits(step, task), task, workbench)
+                server = self.server if self.backend(task) == KIND else None
+                return await take_tests(_limits(step, task), task, workbench, server)
+            case "typecheck" | "lint":
+                return await _check(step, task, workbench)
             case "filesystem":
                 raise ValueError("The files are checked before they come here.")
-        with project(workbench, {}) as seen:
-            command = Command(argv, mounts=seen.mounts, env=seen.env, limits=_limits(step, task))
-            return _step(step, await _ended(step, command, workbench))
 
 
 async def _install(task: CodingTask, workbench: Workbench) -> Step:
     """Whether all that the answer depends on is there already; nothing is fetched."""
-    if not (workbench.folder / "convex").is_dir():
+    if not task.is_project and not (workbench.folder / "convex").is_dir():
         return Step(name="install", status="failed", reason="The answer has no convex/ folder.")
     manifest = workbench.folder / "package.json"
     if not manifest.is_file():
         return Step(name="install", status="passed")
-    argv, limits = layout.install_argv(layout.PROJECT), _limits("install", task)
-    with project(workbench, {"answer.json": manifest}) as seen:
-        command = Command(argv, mounts=seen.mounts, env=seen.env, limits=limits)
-        return _step("install", await _ended("install", command, workbench))
+    argv = layout.install_argv(layout.PROJECT, *(("project",) if task.is_project else ()))
+    with project(workbench, {"answer.json": manifest}, whole=task.is_project) as seen:
+        finished = await _ended("install", _command(argv, seen, "install", task), workbench)
+    step = _step("install", finished)
+    status = whole.install_status(finished) if task.is_project else None
+    return step.model_copy(update={"status": status}) if status else step
+
+
+async def _check(step: StepName, task: CodingTask, workbench: Workbench) -> Step:
+    """Types or style, each with one command; a project may take several, until one fails."""
+    files: Files = {}
+    argvs = [(layout.typecheck_argv if step == "typecheck" else layout.lint_argv)(layout.PROJECT)]
+    if task.is_project and step == "typecheck":
+        argvs = whole.typecheck_commands(workbench)
+    elif task.is_project:
+        argvs, files = whole.lint_commands(task, workbench), task.grader
+    with _seen(files, task, workbench) as seen:
+        for argv in argvs:
+            done = _step(step, await _ended(step, _command(argv, seen, step, task), workbench))
+            if done.status != "passed":
+                break
+    return done
 
 
 async def _deploy(task: CodingTask, workbench: Workbench) -> Step:
     """Generates code beside the answer's, in place of any that it brought along."""
-    generated = "convex/_generated"
-    shutil.rmtree(workbench.folder / generated, ignore_errors=True)
-    argv, limits = layout.deploy_argv(layout.PROJECT), _limits("deploy", task)
-    with project(workbench, {}) as seen:
-        command = Command(
-            argv, mounts=seen.mounts, env=seen.env, limits=limits, collect=(generated,)
-        )
-        finished = await _ended("deploy", command, workbench)
+    take_out_generated(workbench.folder)
+    with project(workbench, {}, whole=task.is_project) as seen:
+        command = _command(layout.deploy_argv(layout.PROJECT), seen, "deploy", task)
+        finished = await _ended("deploy", replace(command, collect=(COLLECTED,)), workbench)
     step = _step("deploy", finished)
     if step.status != "passed":
         return step
-    paths = [f"{generated}/{name}" for name in GENERATED]
-    if missing := [path for path in paths if path not in finished.files]:
-        raise SandboxError(f"Generated code did not come out of the sandbox: {missing[0]}.")
-    (workbench.folder / generated).mkdir(mode=0o755)
-    for path in paths:
-        (workbench.folder / path).write_bytes(finished.files[path])
+    keep_generated(finished, workbench.folder)
+    if task.is_project:
+        whole.settle(workbench)
     return step.model_copy(update={"status": "skipped", "reason": NOT_DEPLOYED})
+
+
+async def _pushed(step: Step, server: Backend, workbench: Workbench) -> Step:
+    """Deploys what could be bundled; its code gets to run there and nowhere else."""
+    async with server.held(workbench.home):
+        done = await server.deploy(workbench.folder, workbench.home)
+    told = {"output": done.output, "reason": ""}
+    if done.succeeded:
+        return step.model_copy(update={**told, "status": "passed"})
+    lines = [line.strip() for line in done.output.splitlines() if line.strip()]
+    reason = next((line for line in lines if "rror" in line), "It could not be deployed.")
+    status = "error" if is_nobodys_fault(done.output) else "failed"
+    return step.model_copy(update={**told, "status": status, "reason": reason})
+
+
+@contextmanager
+def _seen(files: Files, task: CodingTask, workbench: Workbench) -> Iterator[Project]:
+    if task.is_project:
+        with whole.graded_by(files, workbench) as seen:
+            yield seen
+    else:
+        with project(workbench, {}) as seen:
+            yield seen
+
+
+def _command(argv: tuple[str, ...], seen: Project, step: StepName, task: CodingTask) -> Command:
+    return Command(argv, mounts=seen.mounts, env=seen.env, limits=_limits(step, task))
 
 
 def _limits(step: StepName, task: CodingTask) -> Limits:
     of_task = task.config.limits.get(step, TaskLimits())
     return Limits(
-        seconds=of_task.seconds or SECONDS[step],
+        seconds=of_task.seconds or (whole.SECONDS if task.is_project else SECONDS)[step],
         memory_mb=of_task.memory_mb or 2048,
         processes=128,  # threads count too
     )

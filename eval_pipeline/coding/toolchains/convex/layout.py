@@ -58,17 +58,24 @@ def node(project: str) -> str:
     return f"{project}/node_modules/node-linux-{architecture()}/bin/node"
 
 
-def install_argv(project: str) -> tuple[str, ...]:
-    return _argv(project, "harness/install.js", f"{PROJECT}/answer.json")
+def install_argv(project: str, *words: str) -> tuple[str, ...]:
+    return _argv(project, "harness/install.js", f"{PROJECT}/answer.json", *words)
 
 
 def deploy_argv(project: str) -> tuple[str, ...]:
     return _argv(project, "harness/deploy.js", project)
 
 
+def describe_argv(project: str) -> tuple[str, ...]:
+    return _argv(project, "harness/describe.js", project)
+
+
 def typecheck_argv(project: str) -> tuple[str, ...]:
-    compiler = f"{project}/node_modules/@typescript/typescript-linux-{architecture()}/lib/tsc"
-    return _argv(project, "harness/typecheck.js", project, compiler)
+    return _argv(project, "harness/typecheck.js", project, compiler(project))
+
+
+def compiler(project: str) -> str:
+    return f"{project}/node_modules/@typescript/typescript-linux-{architecture()}/lib/tsc"
 
 
 def lint_argv(project: str) -> tuple[str, ...]:
@@ -79,8 +86,13 @@ def lint_argv(project: str) -> tuple[str, ...]:
     )
 
 
-def tests_argv(project: str) -> tuple[str, ...]:
-    ours = ("--config", f"{project}/harness/vitest.config.js", "--configLoader", "native")
+def lint_project_argv(project: str, config: str, folder: str) -> tuple[str, ...]:
+    ours = ("--config", config, "--format", f"{project}/harness/formatter.js")
+    return _argv(project, "harness/lint_project.js", *ours, folder)
+
+
+def tests_argv(project: str, config: str = "vitest.config.js") -> tuple[str, ...]:
+    ours = ("--config", f"{project}/harness/{config}", "--configLoader", "native")
     return _argv(project, "node_modules/vitest/vitest.mjs", "run", *ours)
 
 

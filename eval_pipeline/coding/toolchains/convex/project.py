@@ -27,10 +27,17 @@ class Project:
     env: Mapping[str, str]
 
 
+OUTPUT = "output"
+"""Where an answer that is a whole project lies in the folder of tools and graders."""
+
+
 @contextmanager
-def project(workbench: Workbench, added: Mapping[str, Path]) -> Iterator[Project]:
+def project(
+    workbench: Workbench, added: Mapping[str, Path], *, whole: bool = False
+) -> Iterator[Project]:
     """The project of an answer, with what is added to it under these names."""
-    sources = {"convex": workbench.folder / "convex", **added}
+    answer = {OUTPUT: workbench.folder} if whole else {"convex": workbench.folder / "convex"}
+    sources = {**answer, **added}
     if workbench.sandbox.isolation == "none":
         with TemporaryDirectory(prefix="evals-") as folder:
             yield _in_one_folder(Path(folder), workbench.home, sources)
@@ -54,6 +61,6 @@ def _in_one_folder(folder: Path, home: Path, sources: Mapping[str, Path]) -> Pro
 
 def _copy(source: Path, target: Path) -> None:
     if source.is_dir():
-        shutil.copytree(source, target)
+        shutil.copytree(source, target, symlinks=True)
     else:
         shutil.copyfile(source, target)

@@ -4,7 +4,8 @@ import asyncio
 import json
 import socket
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
 from secrets import token_hex
 from string import Template
@@ -14,8 +15,10 @@ from pydantic import ValidationError
 from eval_pipeline.coding.records import CodingTask, Files, Step, TestResult
 from eval_pipeline.coding.sandbox.cleaning import clean
 from eval_pipeline.coding.sandbox.sandbox import Command, Finished, Limits, SandboxError
-from eval_pipeline.coding.toolchains.convex.layout import SOURCES
-from eval_pipeline.coding.toolchains.convex.project import project
+from eval_pipeline.coding.toolchains.convex import whole
+from eval_pipeline.coding.toolchains.convex.backend import Ask, Backend
+from eval_pipeline.coding.toolchains.convex.layout import PROJECT, SOURCES, tests_argv
+from eval_pipeline.coding.toolchains.convex.project import Project, project
 from eval_pipeline.coding.toolchains.toolchain import GraderError, Workbench
 from eval_pipeline.coding.writing import private_folder, write_files
 from eval_pipeline.record import Record
@@ -40,6 +43,8 @@ class Words(Record):
     message: str = ""
     end: bool = False
     errors: tuple[str, ...] = ()
+    # Of a backend, where there is one; it is answered and not kept.
+    ask: Ask | None = None
 
 
 @dataclass(frozen=True)
@@ -53,17 +58,20 @@ class Report:
 
 
 async def take_tests(
-    argv: tuple[str, ...], limits: Limits, task: CodingTask, workbench: Workbench
+    limits: Limits, task: CodingTask, workbench: Workbench, server: Backend | None = None
 ) -> Step:
     """Runs the grader's files and says what is to be made of what they tell."""
     secret, token = token_hex(16), token_hex(4)
-    with private_folder("grader") as grader:
-        write_files(grader, _with_canaries(task, token))
-        with project(workbench, {"grader": grader}) as seen:
-            command = Command(argv, mounts=seen.mounts, env=seen.env, limits=limits)
-            finished, told = await _run(command, workbench, secret, token)
+    config = "vitest.project.config.js" if task.is_project else "vitest.config.js"
+    async with (
+        server.held(workbench.home) if server else nullcontext(),
+        _placed(task, token, workbench, limits, server) as seen,
+    ):
+        argv = tests_argv(PROJECT, config)
+        command = Command(argv, mounts=seen.mounts, env=seen.env, limits=limits)
+        finished, told = await _run(command, workbench, secret, token, server)
     report = _read(told, secret, token)
-    expected = len(_canary_names(token)) * sum(1 for path in task.grader if _is_test(path))
+    expected = len(_canary_names(token)) * len(_tests(task))
     results = _results(report.tests, workbench.expected_tests)
     problem = _problem(finished, report, expected) or _failure(results)
     return Step(
@@ -76,8 +84,33 @@ async def take_tests(
     )
 
 
-def _is_test(path: str) -> bool:
-    return path.endswith(".test.ts")
+@asynccontextmanager
+async def _placed(
+    task: CodingTask, token: str, workbench: Workbench, limits: Limits, server: Backend | None
+) -> AsyncIterator[Project]:
+    """The answer and the grader's files with canaries, where these expect each other."""
+    files = _with_canaries(task, token)
+    if task.is_project:
+        whole.link_tools(workbench.folder)
+        more = whole.beside(task)
+        if is_served := "deploy" in (task.config.steps or ("deploy",)):
+            more[whole.DESCRIPTION] = await whole.description(task, workbench, limits, server)
+        if server:
+            await whole.deploy(workbench, server)
+        by = "" if not is_served else "remote" if server else "here"
+        with whole.graded_by(files, workbench, more) as seen:
+            yield Project(seen.mounts, {**seen.env, "EVALS_SERVED": by})
+        return
+    with private_folder("grader") as grader:
+        write_files(grader, {path.removeprefix("grader/"): text for path, text in files.items()})
+        with project(workbench, {"grader": grader}) as seen:
+            yield seen
+
+
+def _tests(task: CodingTask) -> list[str]:
+    """The files that have tests; of a checkout only the eval's own, whatever that imports."""
+    own = f"evals/{task.id}/grader.test.ts" if task.is_project else ".test.ts"
+    return [path for path in task.grader if path.endswith(own)]
 
 
 def _canary_names(token: str) -> list[str]:
@@ -86,23 +119,20 @@ def _canary_names(token: str) -> list[str]:
 
 def _with_canaries(task: CodingTask, token: str) -> Files:
     """The grader's files, with canaries after every file's own tests."""
-    if not any(_is_test(path) for path in task.grader):
+    if not (tests := _tests(task)):
         raise GraderError(f"{task.id} has no grader/*.test.ts.")
     canaries = CANARIES.substitute(token=token)
-    return {
-        path.removeprefix("grader/"): text + canaries if _is_test(path) else text
-        for path, text in task.grader.items()
-    }
+    return {path: text + canaries if path in tests else text for path, text in task.grader.items()}
 
 
 async def _run(
-    command: Command, workbench: Workbench, secret: str, token: str
+    command: Command, workbench: Workbench, secret: str, token: str, server: Backend | None
 ) -> tuple[Finished, bytes]:
     ours, theirs = socket.socketpair()
     with ours:
         ours.sendall(json.dumps({"secret": secret, "canary": token}).encode() + b"\n")
         ours.setblocking(False)  # noqa: FBT003
-        listening = asyncio.create_task(_listen(ours))
+        listening = asyncio.create_task(_listen(ours, secret, server))
         try:
             finished = await workbench.sandbox.run(replace(command, channel=theirs))
             return finished, await asyncio.wait_for(listening, GONE)
@@ -113,19 +143,30 @@ async def _run(
             listening.cancel()
 
 
-async def _listen(channel: socket.socket) -> bytes:
-    """Everything until the other end is closed; who tells too much is not listened to."""
+async def _listen(channel: socket.socket, secret: str, server: Backend | None) -> bytes:
+    """Everything until the other end is closed; who tells too much is not listened to.
+
+    What is to be asked of a backend is asked on the way, and is no part of the report.
+    """
     loop = asyncio.get_running_loop()
-    heard = bytearray()
-    while len(heard) <= LONGEST_REPORT:
+    heard, line = bytearray(), bytearray()
+    while len(heard) + len(line) <= LONGEST_REPORT:
         try:
             chunk = await loop.sock_recv(channel, 1 << 16)
         except ConnectionError:
             break
         if not chunk:
             break
-        heard += chunk
-    return bytes(heard[:LONGEST_REPORT])
+        *whole_lines, rest = (bytes(line) + chunk).split(b"\n")
+        line = bytearray(rest)
+        for one in whole_lines:
+            asked = _words(one) if server else None
+            if server and asked and asked.ask and asked.secret == secret:
+                said = json.dumps(await server.answer(asked.ask)).encode() + b"\n"
+                await loop.sock_sendall(channel, said)
+            else:
+                heard += one + b"\n"
+    return bytes(heard + line)[:LONGEST_REPORT]
 
 
 def _read(told: bytes, secret: str, token: str) -> Report:

@@ -37,7 +37,7 @@ class Python:
         """Builds the environment from its lock, in an empty folder."""
         environment.build(home)
 
-    def refuses(self, path: str) -> str | None:
+    def refuses(self, path: str, *, project: bool = False) -> str | None:
         """Why an answer must not bring this file."""
         return refusal(path)
 

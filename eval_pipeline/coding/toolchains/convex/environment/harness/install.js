@@ -1,29 +1,49 @@
 // Says which of an answer's dependencies this environment does not have. Nothing is fetched.
+// For a whole project, a version that stands in for the one asked for is named, and what can not be
+// told without fetching is not held against it: exit code 3.
 import { readFileSync } from "node:fs";
 import semver from "semver";
 
-const [answerFile] = process.argv.slice(2);
+const NOBODY_CAN_TELL = 3;
+const [answerFile, isProject] = process.argv.slice(2);
 const ours = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8"));
+const versions = { ...ours.devDependencies, ...ours.dependencies };
+const standIns = [];
+const unknown = [];
 
 function problemsOf(manifest) {
   if (typeof manifest !== "object" || manifest === null || Array.isArray(manifest)) {
     return ["package.json is not a JSON object"];
   }
+  const told = isProject ? problemOfProject : problemOf;
   // What an answer develops with takes no part here: the checks bring tools of their own.
   return ["dependencies", "optionalDependencies", "peerDependencies"].flatMap((field) =>
-    Object.entries(manifest[field] ?? {}).flatMap(([name, range]) => problemOf(name, range)),
+    Object.entries(manifest[field] ?? {}).flatMap(([name, range]) => told(name, String(range))),
   );
 }
 
 function problemOf(name, range) {
   const version = ours.dependencies[name];
   if (version === undefined) {
-    if (name in ours.devDependencies) return [];
+    if (name in ours.devDependencies && !ours.onlyForProjects.includes(name)) return [];
     const available = Object.keys(ours.dependencies).join(", ");
     return [`${name} is not available in this environment; available are: ${available}`];
   }
-  if (range === "latest" || semver.satisfies(version, String(range))) return [];
+  if (range === "latest" || semver.satisfies(version, range)) return [];
   return [`${name} ${range} is asked for, and this environment has ${version}`];
+}
+
+function problemOfProject(name, range) {
+  if (/^(?:file|link|portal|workspace):/.test(range)) return [`${name} ${range} is not there`];
+  const version = versions[name];
+  if (version === undefined) {
+    unknown.push(`${name} is not in this environment, and nothing is fetched`);
+  } else if (range !== "latest" && !semver.satisfies(version, range)) {
+    const near = semver.validRange(range) && `^${semver.minVersion(range)}`;
+    const told = `${name} ${range} is asked for, and this environment has ${version}`;
+    (near && semver.satisfies(version, near) ? standIns : unknown).push(told);
+  }
+  return [];
 }
 
 let problems;
@@ -32,7 +52,7 @@ try {
 } catch (error) {
   problems = [`package.json can not be read: ${error.message}`];
 }
-if (problems.length > 0) {
-  console.log(problems.join("\n"));
-  process.exitCode = 1;
-}
+const lines = [...problems, ...unknown, ...standIns];
+if (lines.length > 0) console.log(lines.join("\n"));
+if (problems.length > 0) process.exitCode = 1;
+else if (unknown.length > 0) process.exitCode = NOBODY_CAN_TELL;

@@ -6,9 +6,9 @@ import { parseSync } from "rolldown/utils";
 /** Paths relative to `folder`, sorted, so that messages come in the same order every time. */
 export function modulesIn(folder) {
   return readdirSync(folder, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile() && entry.name.endsWith(".ts"))
+    .filter((entry) => entry.isFile() && /\.(?:[cm]?[jt]s|[jt]sx)$/.test(entry.name))
     .map((entry) => relative(folder, join(entry.parentPath, entry.name)))
-    .filter((path) => !path.startsWith("_generated/"))
+    .filter((path) => !/(?:^|\/)_generated\//.test(path))
     .sort();
 }
 

@@ -1,6 +1,6 @@
 // Tells what every test came to: for the verdict by the channel, for people on standard output.
 // It lives in vitest's main process; answers and tests run in another one.
-import { readSync, writeSync } from "node:fs";
+import { read, readSync, writeSync } from "node:fs";
 
 const LONGEST_MESSAGE = 2000;
 
@@ -9,6 +9,22 @@ function readLine(descriptor) {
   const bytes = [];
   while (readSync(descriptor, byte) === 1 && byte[0] !== 0x0a) bytes.push(byte[0]);
   return Buffer.from(bytes).toString("utf8");
+}
+
+/** A line that may take its time; nobody else reads meanwhile. */
+function laterLine(descriptor) {
+  const chunk = Buffer.alloc(1 << 16);
+  const parts = [];
+  return new Promise((resolve, reject) => {
+    const next = () =>
+      read(descriptor, chunk, 0, chunk.length, null, (error, size) => {
+        if (error || size === 0) return reject(error ?? new Error("The channel is closed."));
+        parts.push(Buffer.from(chunk.subarray(0, size)));
+        if (chunk[size - 1] === 0x0a) return resolve(Buffer.concat(parts).toString("utf8"));
+        next();
+      });
+    next();
+  });
 }
 
 function messageOf(errors) {
@@ -31,6 +47,18 @@ export class ChannelReporter {
   #send(words) {
     const line = Buffer.from(`${JSON.stringify({ secret: this.#secret, ...words })}\n`);
     for (let sent = 0; sent < line.length; ) sent += writeSync(this.#channel, line, sent);
+  }
+
+  #asking = Promise.resolve();
+
+  /** Has something asked of the backend, one after the other; resolves to what it said. */
+  ask(words) {
+    const turn = this.#asking.then(async () => {
+      this.#send({ ask: words });
+      return JSON.parse(await laterLine(this.#channel));
+    });
+    this.#asking = turn.catch(() => {});
+    return turn;
   }
 
   onTestCaseResult(test) {

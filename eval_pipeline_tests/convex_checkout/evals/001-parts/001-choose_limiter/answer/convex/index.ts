@@ -1,0 +1,1 @@
+import { RateLimiter } from "@convex-dev/rate-limiter";
