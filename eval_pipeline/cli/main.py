@@ -16,6 +16,7 @@ from eval_pipeline.cli import (
     coding,
     data,
     doctor,
+    exporting,
     launching,
     looking,
     migrating,
@@ -59,7 +60,6 @@ for panel, name, command in (
     (NUMBERS, "compare", numbers.compare),
     (DATA, "classify", analysing.classify),
     (DATA, "query", data.query),
-    (DATA, "export", data.export),
     (DATA, "delete", data.delete),
     (DATA, "prune", data.prune),
     (DATA, "push", push.push),
@@ -74,6 +74,7 @@ for panel, name, command in (
     app.command(name, rich_help_panel=panel)(command)
 app.add_typer(web.site, name="site", rich_help_panel=READING)
 app.add_typer(numbers.benchmark, name="benchmark", rich_help_panel=NUMBERS)
+app.add_typer(exporting.export, name="export", rich_help_panel=DATA)
 app.add_typer(migrating.migrate, name="migrate", rich_help_panel=DATA)
 app.add_typer(tokens.tokens, name="tokens", rich_help_panel=DATA)
 app.add_typer(coding.toolchains, name="toolchain", rich_help_panel=SUITES)

@@ -59,17 +59,26 @@ class _Nobody:
 
 def rebuild(settings: Settings, journal: Journal, run: Mapping[str, Any], item: Item) -> Prompt:
     """Makes it from the experiment and the prompt files as they are now; nobody is asked."""
+    return rebuilding(settings, journal, run)(item)
+
+
+def rebuilding(
+    settings: Settings, journal: Journal, run: Mapping[str, Any]
+) -> Callable[[Item], Prompt]:
+    """The same for many items of one run: what they share is looked up once."""
     if run["experiment"] not in settings.experiments:
         name = run["experiment"]
-        return Prompt(missing=f"the settings no longer have the experiment '{name}'")
+        missing = Prompt(missing=f"the settings no longer have the experiment '{name}'")
+        return lambda _: missing
     model = known_models(journal).get(run["model"])
     if model is None:
-        return Prompt(missing="the catalog does not have the model")
+        return lambda _: Prompt(missing="the catalog does not have the model")
     try:
         asker = _asker(model, settings, run["experiment"])
     except SettingsError as error:
-        return Prompt(missing=str(error).rstrip("."))
-    return Prompt(
+        missing = Prompt(missing=str(error).rstrip("."))
+        return lambda _: missing
+    return lambda item: Prompt(
         messages=asker.prompts.messages(item, model),
         request_hash=lambda sample: asker.request_hash(item, sample),
         request=lambda sample: asker.request(item, sample).fields(),
