@@ -133,7 +133,7 @@ def inspect(
     from eval_pipeline.settings import Settings
 
     settings = Settings.from_env()
-    with results(settings) as db, in_words():
+    with results(settings, apart=True) as db, in_words():
         found = only_one(find_runs(db, run), f"evals export inspect {{}} {file}")
         log = RunToLog.of(db, settings, journal_of(settings), found)
         samples = export_log(log, file, force=force)

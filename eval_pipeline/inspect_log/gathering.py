@@ -19,6 +19,7 @@ from eval_pipeline.records import Item, ItemKey
 from eval_pipeline.runs import RunError
 from eval_pipeline.settings import Settings
 
+MEMORY = "128MB"
 AT_ONCE = 100
 """So many items are in memory with all that is known of them."""
 
@@ -42,6 +43,8 @@ class RunToLog:
         found: FoundRun,
     ) -> "RunToLog":
         """What is the same for all of its items."""
+        # What was read is not read again, so that to keep it would be in vain.
+        db.execute(f"set memory_limit = '{MEMORY}'")
         about = {"run_id": found.run_id, "model": found.model}
         (run,) = rows(query(db, "summaries/run_described", about))
         run |= {"parameters": json.loads(run["parameters"])}
