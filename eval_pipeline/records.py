@@ -198,6 +198,10 @@ class Scope(StrEnum):
     FILTERED = "filtered"
 
 
+IMPORTED_FROM = "imported_from"
+"""The parameter that only runs of other programs have, and which program that was."""
+
+
 def _none_one_or_several(run_ids: object) -> object:
     match run_ids:
         case None:
@@ -233,6 +237,11 @@ class Run(Record):
     def planned(self) -> int:
         """How many replies it sets out to get: each item is asked once per sample."""
         return len(self.plan) * self.samples
+
+    @property
+    def is_imported(self) -> bool:
+        """Whether another program asked and judged: nobody here goes on with it."""
+        return IMPORTED_FROM in self.parameters
 
     def matches(self, other: "Run") -> bool:
         """Whether continuing this run would give what `other` sets out to measure."""

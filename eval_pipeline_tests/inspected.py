@@ -4,7 +4,7 @@ from pathlib import Path
 
 from eval_pipeline.coding.records import Step, TestResult
 from eval_pipeline.journal import SIGHTINGS
-from eval_pipeline.records import Judgement, Prediction, Sighting, Usage
+from eval_pipeline.records import Judgement, Prediction, Run, Sighting, Usage
 from eval_pipeline.warehouse import Warehouse
 from eval_pipeline_tests.boards import PICTURE
 from eval_pipeline_tests.builders import (
@@ -44,7 +44,7 @@ def an_inspected_project(folder: Path, *, finished: bool = False) -> Path:
         benchmark_version=a_benchmark(*ITEMS).version.benchmark_version,
     )  # fmt: skip
     last = [_reply("unasked", answer=None, outcome="timeout")] if finished else []
-    records = [run, *_predictions(), *last, *_judgements()]
+    records: list[Run | Prediction | Judgement] = [run, *_predictions(), *last, *_judgements()]
     journal = a_journal(settings.data, *records, benchmark=a_benchmark(*ITEMS))
     seen = [Sighting(model=a_model("demo/strong"), selected=True, seen_at=NOON)]
     journal.write_whole(SIGHTINGS, "20250101T120000.0", records=seen)

@@ -16,7 +16,7 @@ from eval_pipeline_tests.project import call
 from eval_pipeline_tests.test_completion import offered
 
 Log = Mapping[str, Any]
-NEEDED = {
+NEEDED: dict[str, dict[str, type]] = {
     "log": {
         "version": int,
         "status": str,

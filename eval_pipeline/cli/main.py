@@ -17,6 +17,7 @@ from eval_pipeline.cli import (
     data,
     doctor,
     exporting,
+    importing,
     launching,
     looking,
     migrating,
@@ -75,12 +76,13 @@ for panel, name, command in (
 app.add_typer(web.site, name="site", rich_help_panel=READING)
 app.add_typer(numbers.benchmark, name="benchmark", rich_help_panel=NUMBERS)
 app.add_typer(exporting.export, name="export", rich_help_panel=DATA)
+app.add_typer(importing.imports, name="import", rich_help_panel=DATA)
 app.add_typer(migrating.migrate, name="migrate", rich_help_panel=DATA)
 app.add_typer(tokens.tokens, name="tokens", rich_help_panel=DATA)
 app.add_typer(coding.toolchains, name="toolchain", rich_help_panel=SUITES)
 
 CLEANING_UP = {
-    *("doctor", "query", "export", "delete", "prune", "classify", "rebuild", "benchmark"),
+    *("doctor", "query", "export", "import", "delete", "prune", "classify", "rebuild", "benchmark"),
     *("push", "sync", "tokens", "view", "site"),
     *("new", "validate-answers", "ablate", "demo-server", "toolchain"),
 }

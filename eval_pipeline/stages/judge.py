@@ -227,7 +227,7 @@ class _Judge:
     def _runs(self, model: str) -> Iterator[Run]:
         wanted = self.launch.run_for(model)
         for run in self.journal.read(PAST_RUNS, model):
-            if wanted is not None and not run.run_id.startswith(wanted):
+            if run.is_imported or (wanted is not None and not run.run_id.startswith(wanted)):
                 continue
             if self._versions is not None and run.benchmark_version not in self._versions:
                 self.left_out.append(run)

@@ -53,6 +53,7 @@ select
     cost_estimated,
     judge_cost_usd,
     judged_at,
+    json_extract_string(parameters, '$.imported_from') as imported_from,
     (run_id, model) in (select (run_id, model) from runs_at_work($at_work::varchar[])) as at_work
 from runs
 left join standing using (run_id, model)

@@ -12,6 +12,6 @@ select
 from left_to_do($judges::varchar[])
 join runs using (run_id, model)
 anti join runs_at_work($at_work::varchar[]) using (run_id, model)
-where not_asked + failed + to_judge > 0
+where not_asked + failed + to_judge > 0 and json_extract_string(parameters, '$.imported_from') is null
 group by run_id
 order by opened_at desc, run_id
