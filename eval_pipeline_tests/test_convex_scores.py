@@ -132,6 +132,8 @@ def test_an_eval_is_a_prediction_a_verdict_and_steps_of_ours(project: Path) -> N
         *("filesystem", "install", "deploy", "typecheck", "lint", "tests")
     ]
     assert steps[3] == ("typecheck", "failed", "tsc failed:", "tsc failed:\ntsc fail", 0.5)
+    shown = call(project, f"evals show run1 {TASKS[1]}").stdout
+    assert "It can not be made again: the run was imported from convex-evals" in shown
     item = asked(
         project, f"select question, category, kind from items where item_id = '{TASKS[2]}'"
     )
@@ -259,6 +261,7 @@ def test_damaged_lines_are_told_and_the_rest_is_imported(project: Path) -> None:
 
 def test_nothing_in_an_archive_is_taken_for_a_path_or_unpacked(project: Path) -> None:
     export = an_export(a_passed(), a_passed(), a_passed())
+    (project / "data" / ".importing-999999999-left").mkdir(parents=True)
     evil = {"../../evil": b"x", "/etc/evil": b"x", "_storage/a/documents.jsonl": b"{"}
     before = {*project.rglob("*")}
 
@@ -267,6 +270,7 @@ def test_nothing_in_an_archive_is_taken_for_a_path_or_unpacked(project: Path) ->
     assert (found["new_runs"], found["wrong"]) == (1, 0)
     new = {path for path in {*project.rglob("*")} - before if "data" not in path.parts}
     assert new == {project / "s.zip"}
+    assert not list((project / "data").glob(".importing-*"))
 
 
 def test_a_bomb_and_endless_lines_are_refused(

@@ -15,7 +15,7 @@ from eval_pipeline.money import Forecast
 from eval_pipeline.providers.chat import ChatReply, ChatRequest
 from eval_pipeline.providers.limits import RetryPolicy
 from eval_pipeline.providers.pace import Pace
-from eval_pipeline.records import Item, Model
+from eval_pipeline.records import IMPORTED_FROM, Item, Model
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.asker import Asker, Hashes
 from eval_pipeline.stages.asking import Asking
@@ -66,6 +66,9 @@ def rebuilding(
     settings: Settings, journal: Journal, run: Mapping[str, Any]
 ) -> Callable[[Item], Prompt]:
     """The same for many items of one run: what they share is looked up once."""
+    if source := run["parameters"].get(IMPORTED_FROM):
+        imported = Prompt(missing=f"the run was imported from {source}, which asked in its own way")
+        return lambda _: imported
     if run["experiment"] not in settings.experiments:
         name = run["experiment"]
         missing = Prompt(missing=f"the settings no longer have the experiment '{name}'")

@@ -1,5 +1,6 @@
 """The documents of an export on disk, so that a run can be had with all that belongs to it."""
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -15,8 +16,11 @@ from eval_pipeline.importing.convex_scores.documents import (
     StepDocument,
     VersionDocument,
 )
+from eval_pipeline.journal.disk import remove
+from eval_pipeline.processes import is_running
 
 D = TypeVar("D", bound=Document)
+PREFIX = ".importing-"
 
 
 class Staged:
@@ -81,11 +85,19 @@ def _names(document: Document) -> tuple[str, str]:
 @contextmanager
 def staging(folder: Path) -> Iterator[Staged]:
     """A place for documents, gone with the block."""
+    _remove_leftovers(folder)
     with (
-        TemporaryDirectory(prefix=".importing-", dir=folder) as place,
+        TemporaryDirectory(prefix=f"{PREFIX}{os.getpid()}-", dir=folder) as place,
         closing(sqlite3.connect(Path(place) / "documents.sqlite", isolation_level=None)) as db,
     ):
         db.execute("pragma journal_mode = off")
         db.execute("pragma synchronous = off")
         db.execute("begin")
         yield Staged(db)
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """What imports that were killed have left."""
+    for left in folder.glob(f"{PREFIX}*"):
+        if not is_running(int(left.name.removeprefix(PREFIX).partition("-")[0])):
+            remove(left)
