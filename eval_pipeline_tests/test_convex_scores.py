@@ -30,7 +30,14 @@ from eval_pipeline.runs import Mode
 from eval_pipeline.stages.judge import judge
 from eval_pipeline.stages.predict import Launch
 from eval_pipeline.warehouse import Warehouse
-from eval_pipeline_tests.builders import a_model, a_run, a_task, settings_in
+from eval_pipeline_tests.builders import (
+    a_journal,
+    a_model,
+    a_run,
+    a_task,
+    settings_in,
+    write_task,
+)
 from eval_pipeline_tests.convex_export import (
     START,
     TASKS,
@@ -358,6 +365,40 @@ def test_without_publishing_the_leaderboard_stays_about_ours(project: Path) -> N
     imported(project, export)
     published = "select suite from benchmark_versions where is_published"
     assert asked(project, published) == [("convex-evals",)]
+
+
+def test_where_there_are_runs_of_our_own_only_who_says_so_publishes(tmp_path: Path) -> None:
+    settings = settings_in(tmp_path)
+    receiver = Receiver(Warehouse(settings.database, a_journal(settings.data, a_run())))
+    path = write_archive(tmp_path / "s.zip", an_export(a_passed(), a_passed(), a_passed()))
+
+    assert import_scores(path, receiver, settings).published is False
+    assert asked(tmp_path, "select count(*) from leaderboard") == [(0,)]
+
+
+def test_tasks_of_the_settings_are_used_where_they_are_the_same(tmp_path: Path) -> None:
+    coding = {"name": "convex", "path": "evals", "kind": "coding"}
+    for number, task in enumerate(TASKS[:2]):
+        folder = write_task(tmp_path / "evals", task, number)
+        (folder / "TASK.txt").write_text(f"Do {TASKS[0]}.\n")
+    settings = settings_in(tmp_path, suites=[coding])
+    receiver = Receiver(Warehouse(settings.database, Journal(settings.journal)))
+    path = write_archive(tmp_path / "s.zip", an_export(a_passed(), a_passed(), a_passed()))
+
+    import_scores(path, receiver, settings)
+
+    rows = asked(
+        tmp_path,
+        "select suite, item_id, question, answer <> '{}' from items join benchmark_versions "
+        "using (suite, suite_version) where is_published order by item_id",
+    )
+    assert rows == [
+        ("convex", TASKS[0], f"Do {TASKS[0]}.", True),
+        ("convex", TASKS[1], f"Do {TASKS[1]}.", False),
+        ("convex", TASKS[2], f"Do {TASKS[2]}.", False),
+    ]
+    versions = asked(tmp_path, "select is_current, is_published from benchmark_versions order by 1")
+    assert versions == [(False, True), (True, False)]
 
 
 def a_run_document(name: str, planned: int, version: str | None = None) -> RunDocument:

@@ -21,12 +21,13 @@ def convex_scores(
     ],
     *,
     publish: Annotated[
-        bool,
+        bool | None,
         typer.Option(
             "--publish/--no-publish",
-            help="Whether leaderboards may be about their minted versions.",
+            help="Whether the leaderboard may be about their minted versions; by default if there "
+            "is no run of your own.",
         ),
-    ] = True,
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Take in the runs, evals and steps of convex-evals' scores backend.
@@ -62,3 +63,5 @@ def _tell(found: "Imported") -> None:
     )
     for name, version in found.versions.items():
         say(f"{name} is the benchmark version {version}.")
+    if not found.published:
+        say("The leaderboard is about what it was about before: --publish shows these versions.")

@@ -139,7 +139,9 @@ def inspect(
         samples = export_log(log, file, force=force)
     if as_json:
         return print_json({**found._asdict(), "file": str(file), "samples": samples})
-    return say(f"{samples} samples in {file}. To look at them: inspect view --log-dir DIR")
+    return say(
+        f"{samples} samples in {file}. To look at them: inspect view --log-dir {file.parent}"
+    )
 
 
 def only_one(found: "Sequence[FoundRun]", example: str) -> "FoundRun":

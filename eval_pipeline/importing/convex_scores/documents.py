@@ -31,6 +31,10 @@ Amount = Annotated[Annotated[FiniteFloat, Field(ge=0, lt=1e12)] | None, WrapVali
 Name = Annotated[Text, Field(min_length=1, max_length=200)]
 
 
+Task = Annotated[Text, Field(pattern=r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]{1,200}$")]
+"""Category and name of an eval: it becomes the id of an item."""
+
+
 class Document(Record):
     """One row of one of its tables."""
 
@@ -100,7 +104,7 @@ class RunDocument(Document):
     model: Name | None = None
     shown: Text = Field(default="", alias="formattedName")
     provider: Text = ""
-    planned: tuple[Name, ...] = Field(default=(), alias="plannedEvals", max_length=100_000)
+    planned: tuple[Task, ...] = Field(default=(), alias="plannedEvals", max_length=100_000)
     version: Text | None = Field(default=None, alias="benchmarkVersion")
     status: Status
     experiment: Name | None = None
@@ -112,7 +116,7 @@ class EvalDocument(Document):
     id: Name = Field(alias="_id")
     kind: Literal["coding", "decision"] = "coding"
     run_id: Name = Field(alias="runId")
-    path: Name = Field(alias="evalPath")
+    path: Task = Field(alias="evalPath")
     status: Status
     task: Text | None = None
 

@@ -16,6 +16,7 @@ from eval_pipeline.importing.convex_scores.documents import (
     StepDocument,
     VersionDocument,
 )
+from eval_pipeline.importing.convex_scores.reading import ScoresError
 from eval_pipeline.journal.disk import remove
 from eval_pipeline.processes import is_running
 
@@ -93,7 +94,10 @@ def staging(folder: Path) -> Iterator[Staged]:
         db.execute("pragma journal_mode = off")
         db.execute("pragma synchronous = off")
         db.execute("begin")
-        yield Staged(db)
+        try:
+            yield Staged(db)
+        except sqlite3.Error as error:
+            raise ScoresError(f"{folder}: there is no place for the documents ({error}).") from None
 
 
 def _remove_leftovers(folder: Path) -> None:

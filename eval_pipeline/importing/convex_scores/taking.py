@@ -1,6 +1,5 @@
 """Takes an export in, run by run: each record once, however often it is imported."""
 
-import logging
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,11 +10,13 @@ from pydantic import TypeAdapter, ValidationError
 
 from eval_pipeline.benchmark import past_items
 from eval_pipeline.coding.records import CodingTask
+from eval_pipeline.history import PAST_RUNS
 from eval_pipeline.importing.convex_scores.converting import SOURCE, Converted, convert, moment
 from eval_pipeline.importing.convex_scores.documents import EvalDocument, ModelDocument, RunDocument
 from eval_pipeline.importing.convex_scores.reading import Line, ScoresError, read_scores
 from eval_pipeline.importing.convex_scores.staging import Staged, staging
 from eval_pipeline.importing.convex_scores.versions import Cohort, Keeper, cohorts_of
+from eval_pipeline.journal import RUNS, Journal
 from eval_pipeline.journal.lines import as_line
 from eval_pipeline.record import Record
 from eval_pipeline.records import (
@@ -37,7 +38,6 @@ from eval_pipeline.remote.refusals import RefusedError
 from eval_pipeline.runs import scope_of
 from eval_pipeline.settings import Settings
 
-log = logging.getLogger(__name__)
 MOST_TOLD = 20
 FINISHED = ("passed", "failed")
 R = TypeVar("R", bound=Record)
@@ -57,6 +57,7 @@ class Imported:
     troubles: list[str] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
     versions: dict[str, str] = field(default_factory=dict)
+    published: bool = False
 
     def tell(self, trouble: str) -> None:
         """Something could not be taken in."""
@@ -65,17 +66,31 @@ class Imported:
             self.troubles.append(trouble)
 
 
-def import_scores(path: Path, here: Receiver, settings: Settings, *, publish: bool) -> Imported:
-    """Every run of the export that is not here yet, and what is new of those that are."""
-    found = Imported()
+def import_scores(
+    path: Path, here: Receiver, settings: Settings, *, publish: bool | None = None
+) -> Imported:
+    """Every run of the export that is not here yet, and what is new of those that are.
+
+    Its versions are published if that is said, and else if there is no run of our own: what the
+    leaderboard is about does not change behind the back of whoever has one.
+    """
+    found = Imported(published=not _has_own_runs(here.journal) if publish is None else publish)
     settings.data.mkdir(parents=True, exist_ok=True)
     with staging(settings.data) as staged:
         for line in read_scores(path):
             _stage(line, staged, found)
         staged.finish()
-        _Taking(staged, here, settings, found).take(publish=publish)
+        _Taking(staged, here, settings, found).take()
     here.warehouse.publish()
     return found
+
+
+def _has_own_runs(journal: Journal) -> bool:
+    return any(
+        not run.is_imported
+        for model in journal.parts(RUNS)
+        for run in journal.read(PAST_RUNS, model)
+    )
 
 
 def _stage(line: Line, staged: Staged, found: Imported) -> None:
@@ -92,7 +107,7 @@ class _Taking:
     settings: Settings
     found: Imported
 
-    def take(self, *, publish: bool) -> None:
+    def take(self) -> None:
         """All runs, in the order in which they were opened."""
         runs = [run for run in self.staged.runs() if self._is_wanted(run)]
         if not runs:
@@ -101,7 +116,7 @@ class _Taking:
         models = self.staged.models()
         self._read_texts(runs, cohorts)
         wanted = {task for one in cohorts.values() for task in one.tasks}
-        keeper = Keeper.of(self.here.journal, self.settings, wanted, publish=publish)
+        keeper = Keeper.of(self.here.journal, self.settings, wanted, publish=self.found.published)
         kept: dict[str, tuple[BenchmarkVersion, Mapping[ItemKey, Item]]] = {}
         for run in runs:
             cohort = cohorts[run.id]

@@ -1,7 +1,7 @@
 """Their benchmark versions as ours: of the tasks that runs planned, apart from every other one."""
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -49,11 +49,15 @@ def cohorts_of(
     """Of which cohort each run is, by its id."""
     known = {one.version: one for one in versions.values() if _counts(one)}
     found: dict[str, Cohort] = {}
-    for version in known.values():
-        own = [run for run in runs if _version(run, versions) == version]
-        if own:
-            cohort = Cohort(version.version, _all(own, version), _since(own, version), minted=True)
-            found |= {run.id: cohort for run in own if frozenset(run.planned) <= cohort.tasks}
+    of_version: defaultdict[str, list[RunDocument]] = defaultdict(list)
+    for run in runs:
+        version = versions.get(run.version or "")
+        if version is not None and version.version in known:
+            of_version[version.version].append(run)
+    for name, own in of_version.items():
+        since = known[name].since or own[0].created
+        cohort = Cohort(name, _all(own, known[name]), since, minted=True)
+        found |= {run.id: cohort for run in own if frozenset(run.planned) <= cohort.tasks}
     rest = [run for run in runs if run.id not in found]
     return found | _reconstructed(rest, minted=not known)
 
@@ -62,20 +66,12 @@ def _counts(version: VersionDocument) -> bool:
     return version.provenance != UNMINTED and bool(version.evals)
 
 
-def _version(run: RunDocument, versions: Mapping[str, VersionDocument]) -> VersionDocument | None:
-    return versions.get(run.version) if run.version is not None else None
-
-
 def _all(runs: Sequence[RunDocument], version: VersionDocument) -> frozenset[str]:
     """What most runs of the version's size planned; while there is none, what any run did."""
     full = Counter(plan for run in runs if len(plan := frozenset(run.planned)) == version.evals)
     if full:
         return full.most_common(1)[0][0]
     return frozenset(task for run in runs for task in run.planned)
-
-
-def _since(runs: Sequence[RunDocument], version: VersionDocument) -> float:
-    return version.since or runs[0].created
 
 
 def _reconstructed(runs: Sequence[RunDocument], *, minted: bool) -> dict[str, Cohort]:
