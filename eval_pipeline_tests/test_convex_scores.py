@@ -242,6 +242,18 @@ def test_a_run_that_failed_there_as_a_whole_counts_nowhere(project: Path) -> Non
     assert asked(project, "select count(*) from steps") == [(18,)]
 
 
+def test_a_run_that_had_not_ended_is_incomplete_even_if_all_its_evals_had(project: Path) -> None:
+    done = (a_passed(), a_passed(), a_passed())
+    running = an_export(*done, status={"kind": "running"})
+
+    found = imported(project, write_archive(project / "early.zip", running))
+    assert found["left_out"] == {"evals of runs that had not ended": 3}
+    assert asked(project, "select complete from metrics where slice = 'all'") == [(False,)]
+
+    assert imported(project, write_archive(project / "s.zip", an_export(*done)))["predictions"] == 3
+    assert asked(project, "select accuracy from leaderboard") == [(1.0,)]
+
+
 def test_damaged_lines_are_told_and_the_rest_is_imported(project: Path) -> None:
     export = an_export(a_passed(), a_passed(), a_passed())
     whole = write_lines(project / "s.jsonl", export, telling=False).read_bytes()

@@ -40,6 +40,7 @@ from eval_pipeline.settings import Settings
 
 MOST_TOLD = 20
 FINISHED = ("passed", "failed")
+UNFINISHED = ("pending", "running")
 R = TypeVar("R", bound=Record)
 _OPEN = TypeAdapter(RunToOpen)
 _PREDICTION, _JUDGEMENT = TypeAdapter(Prediction), TypeAdapter(Judgement)
@@ -179,10 +180,15 @@ class _Taking:
         status = document.status
         void = (status.reason or "for no reason given") if status.kind == "failed" else ""
         last = {task_of(one): one for one in self.staged.evals(document.id)}
+        ended = {task for task, one in last.items() if one.status.kind in FINISHED}
+        if status.kind in UNFINISHED and ended >= planned.keys():
+            # It may yet be found to have failed as a whole, and must not look complete until then.
+            self.found.left_out["evals of runs that had not ended"] += len(last)
+            return
         for task, one in last.items():
             if task not in planned:
                 self.found.left_out["evals that their run did not plan"] += 1
-            elif one.status.kind not in FINISHED:
+            elif task not in ended:
                 self.found.left_out["evals that were not finished"] += 1
             elif isinstance(item := items[planned[task]], CodingTask):
                 converted = self._checked(run, item, one, void)
