@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 MODULE := eval_pipeline.definitions
 QUIET := --quiet --disable-pip-version-check
 
-.PHONY: setup toolchains packages browser demo dev test cluster-test validate check bench docs lock clean
+.PHONY: setup toolchains packages browser demo dev test cluster-test inspect-test validate check bench docs lock clean
 
 setup: $(READY)
 
@@ -89,6 +89,14 @@ $(CLUSTER)/.ready: $(READY) deploy/requirements.lock
 	$(BIN)/uv pip install --quiet --python $(CLUSTER)/bin/python --require-hashes --compile-bytecode -r deploy/requirements.lock
 	@touch $@
 
+# What `evals export inspect` writes, read by Inspect itself and looked at in its viewer. It brings some 80
+# packages, which stay apart: nothing here needs them to run.
+INSPECT := .venv-inspect
+inspect-test: $(READY) browser
+	@test -x $(INSPECT)/bin/python || $(PYTHON) -m venv --without-pip $(INSPECT)
+	$(BIN)/uv pip install --quiet --python $(INSPECT)/bin/python inspect-ai
+	$(BIN)/pytest -m inspect eval_pipeline_tests/test_inspect_view.py
+
 # Every answer of every coding task: minutes, so not part of the tests.
 validate: toolchains
 	$(BIN)/evals validate-answers
@@ -108,4 +116,4 @@ lock: $(READY)
 	  --generate-hashes --no-strip-extras --no-emit-index-url --no-header --upgrade -c requirements.lock --output-file deploy/requirements.lock
 
 clean:
-	rm -rf $(VENV) $(CLUSTER) .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(CLUSTER) $(INSPECT) .mypy_cache .pytest_cache .ruff_cache

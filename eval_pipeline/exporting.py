@@ -87,13 +87,20 @@ def stream_rows(
 
 def write_result(db: duckdb.DuckDBPyConnection, sql: str, path: Path, form: str) -> None:
     """The same for a file of the user's: it is replaced as a whole, or stays as it was."""
+    with replacing(path) as unfinished:
+        write_rows(db, sql, unfinished, form)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """An empty file to write to, which becomes the user's when all of it is written."""
     target = _target(path)
     _remove_unfinished(target)
     unfinished = target.with_name(f".{target.name}.{os.getpid()}.unfinished")
     mode = 0o600 if target.exists() else 0o666  # what others may read is known at the end
     os.close(os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
     try:
-        write_rows(db, sql, unfinished, form)
+        yield unfinished
         _replace(target, unfinished)
     finally:
         unfinished.unlink(missing_ok=True)

@@ -122,6 +122,8 @@ def state_of(run: Mapping[str, Any]) -> State:
 
 def next_step(run: Mapping[str, Any]) -> str | None:
     """The command that does what is left to do; None if there is none."""
+    if run.get("closed"):
+        return None
     name = run["run_id"][:8]
     match state_of(run):
         case State.UNFINISHED:

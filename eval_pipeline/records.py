@@ -198,6 +198,12 @@ class Scope(StrEnum):
     FILTERED = "filtered"
 
 
+IMPORTED_FROM = "imported_from"
+"""The parameter that only runs of other programs have, and which program that was."""
+CLOSED = "closed"
+"""The parameter of runs that are history: nobody here asks or judges anything in them."""
+
+
 def _none_one_or_several(run_ids: object) -> object:
     match run_ids:
         case None:
@@ -233,6 +239,16 @@ class Run(Record):
     def planned(self) -> int:
         """How many replies it sets out to get: each item is asked once per sample."""
         return len(self.plan) * self.samples
+
+    @property
+    def is_imported(self) -> bool:
+        """Whether another program asked and judged."""
+        return IMPORTED_FROM in self.parameters
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether nobody here goes on with it."""
+        return CLOSED in self.parameters
 
     def matches(self, other: "Run") -> bool:
         """Whether continuing this run would give what `other` sets out to measure."""

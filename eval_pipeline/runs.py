@@ -24,7 +24,16 @@ from eval_pipeline.history import (
 from eval_pipeline.items import Brief, briefs
 from eval_pipeline.journal import RUNS, Journal
 from eval_pipeline.options import Experiment
-from eval_pipeline.records import Item, ItemKey, Model, PlanFilter, Run, Scope, now
+from eval_pipeline.records import (
+    IMPORTED_FROM,
+    Item,
+    ItemKey,
+    Model,
+    PlanFilter,
+    Run,
+    Scope,
+    now,
+)
 
 
 class Mode(StrEnum):
@@ -117,8 +126,6 @@ _ALWAYS_NAMED = {"temperature", "max_tokens", "stream", "extra"}
 """What of an experiment every run's parameters say."""
 CODING_PROMPT = "coding_prompt_hash"
 """The parameter that only runs with coding tasks have."""
-IMPORTED = "imported_from"
-"""The parameter of runs that another project asked: where they come from."""
 
 
 def new_run(
@@ -283,8 +290,8 @@ def _asked_the_same_way(run: Run, wanted: Run) -> Run:
     names = run.parameters.keys() | wanted.parameters.keys()
     # The prompt for code plays no part in a run that has none.
     names -= {CODING_PROMPT} - run.parameters.keys()
-    if IMPORTED in run.parameters:  # what was not told can not be compared
-        names = run.parameters.keys() - {IMPORTED}
+    if run.is_imported:  # what was not told can not be compared
+        names = run.parameters.keys() - {IMPORTED_FROM}
     changed = {name for name in names if run.parameters.get(name) != wanted.parameters.get(name)}
     if run.experiment != wanted.experiment:
         changed.add("experiment")

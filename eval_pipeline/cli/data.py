@@ -1,7 +1,6 @@
-"""The `evals` commands about the data themselves: SQL, files, and away with them."""
+"""The `evals` commands about the data themselves: SQL, and away with them."""
 
 import sys
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -20,14 +19,6 @@ if TYPE_CHECKING:  # these take a moment to load that `evals --help` does withou
     from eval_pipeline.settings import Settings
 
 STDIN = "-"
-
-
-class FileFormat(StrEnum):
-    """What tables can be exported as."""
-
-    PARQUET = "parquet"
-    CSV = "csv"
-    JSONL = "jsonl"
 
 
 def query(
@@ -53,47 +44,6 @@ def query(
     text = sys.stdin.read() if sql == STDIN else sql
     with open_warehouse().reading(apart=True) as db:
         print_rows(db, text, chosen, file)
-
-
-def export(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder, new or empty.")],
-    form: Annotated[FileFormat, typer.Option("--format", "-f", help="Of the files.")] = (
-        FileFormat.PARQUET
-    ),
-    run: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--run",
-            "-r",
-            help="Only what belongs to this run; may be given again.",
-            autocompletion=completion.runs,
-        ),
-    ] = None,
-    *,
-    force: Annotated[
-        bool, typer.Option("--force", help="Replace files of the same name in DIR.")
-    ] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Write every table to a file, with a description of its columns.
-
-    With --run, tables that compare runs or judges with each other are left out.
-    """
-    from eval_pipeline.ad_hoc import in_words, interruptibly
-    from eval_pipeline.exporting import export_tables
-    from eval_pipeline.finding import find_runs
-
-    with open_warehouse().reading(apart=True) as db:
-        chosen = [found for name in run or () for found in find_runs(db, name)]
-        with in_words():
-            exported = interruptibly(
-                db, lambda: export_tables(db, folder, form, runs=chosen, force=force)
-            )
-    if as_json:
-        return print_json([one._asdict() for one in exported])
-    for one in exported:
-        say(f"{one.rows:>9} rows  {folder / one.file}")
-    return say(f"What the columns mean: {folder / 'schema.md'}")
 
 
 def delete(

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from eval_pipeline.cli import convex_scores
 from eval_pipeline.cli.output import AsJson, End, complain, end, print_json, say
 from eval_pipeline.cli.places import open_warehouse
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:  # these take a moment to load that `evals --help` does withou
     from eval_pipeline.stats.published import Published
 
 imports = typer.Typer(no_args_is_help=True, help="Results of other projects, as runs here.")
+imports.command("convex-scores")(convex_scores.convex_scores)
 
 
 @imports.command("zenmux")

@@ -77,7 +77,7 @@ app.add_typer(web.site, name="site", rich_help_panel=READING)
 app.add_typer(numbers.benchmark, name="benchmark", rich_help_panel=NUMBERS)
 app.add_typer(migrating.migrate, name="migrate", rich_help_panel=DATA)
 app.add_typer(tokens.tokens, name="tokens", rich_help_panel=DATA)
-app.add_typer(exporting.exports, name="export", rich_help_panel=DATA)
+app.add_typer(exporting.export, name="export", rich_help_panel=DATA)
 app.add_typer(importing.imports, name="import", rich_help_panel=DATA)
 app.add_typer(coding.toolchains, name="toolchain", rich_help_panel=SUITES)
 

@@ -30,9 +30,12 @@ def open_warehouse(settings: "Settings | None" = None) -> "Warehouse":
 
 @contextmanager
 def results(
-    settings: "Settings | None" = None, *parts: "Stream[Any]"
+    settings: "Settings | None" = None, *parts: "Stream[Any]", apart: bool = False
 ) -> "Iterator[duckdb.DuckDBPyConnection]":
-    """The results with what was journalled by now, also by launches at work or killed."""
+    """The results with what was journalled by now, also by launches at work or killed.
+
+    `apart` is for whoever sets something: see `opened`.
+    """
     from eval_pipeline.journal import JournalError
 
     warehouse = open_warehouse(settings)
@@ -40,7 +43,7 @@ def results(
         warehouse.publish(*(parts or _worth_waiting_for(warehouse)))
     except JournalError as error:  # such as a folder that can only be read
         complain(f"{error}\nWhat follows is what was known before.")
-    with warehouse.reading() as db:
+    with warehouse.reading(apart=apart) as db:
         yield db
 
 

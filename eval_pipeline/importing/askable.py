@@ -6,7 +6,7 @@ from eval_pipeline.benchmark import past_items
 from eval_pipeline.finding import FoundRun
 from eval_pipeline.journal import RUNS, Journal
 from eval_pipeline.records import ExamQuestion, Item, ItemKey, Run
-from eval_pipeline.runs import IMPORTED, RunError
+from eval_pipeline.runs import RunError
 
 
 def refuse_without_text(run: Run, items: Mapping[ItemKey, Item]) -> None:
@@ -21,7 +21,7 @@ def untold(journal: Journal, found: Iterable[FoundRun]) -> Iterator[Run]:
     told: dict[str, bool] = {}
     for one in found:
         run = next(journal.read_file(RUNS, one.model, one.run_id))
-        if IMPORTED not in run.parameters:
+        if not run.is_imported:
             continue
         version = run.benchmark_version
         if version not in told:

@@ -15,8 +15,7 @@ from eval_pipeline.money import Forecast
 from eval_pipeline.providers.chat import ChatReply, ChatRequest
 from eval_pipeline.providers.limits import RetryPolicy
 from eval_pipeline.providers.pace import Pace
-from eval_pipeline.records import Item, Model
-from eval_pipeline.runs import IMPORTED
+from eval_pipeline.records import IMPORTED_FROM, Item, Model
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.asker import Asker, Hashes
 from eval_pipeline.stages.asking import Asking
@@ -60,21 +59,29 @@ class _Nobody:
 
 def rebuild(settings: Settings, journal: Journal, run: Mapping[str, Any], item: Item) -> Prompt:
     """Makes it from the experiment and the prompt files as they are now; nobody is asked."""
+    return rebuilding(settings, journal, run)(item)
+
+
+def rebuilding(
+    settings: Settings, journal: Journal, run: Mapping[str, Any]
+) -> Callable[[Item], Prompt]:
+    """The same for many items of one run: what they share is looked up once."""
+    if source := run["parameters"].get(IMPORTED_FROM):
+        imported = Prompt(missing=f"the run was imported from {source}, which asked in its own way")
+        return lambda _: imported
     if run["experiment"] not in settings.experiments:
         name = run["experiment"]
-        return Prompt(missing=f"the settings no longer have the experiment '{name}'")
-    if IMPORTED in run["parameters"]:
-        return Prompt(
-            missing=f"{run['parameters'][IMPORTED]} asked, and does not say in which words"
-        )
+        missing = Prompt(missing=f"the settings no longer have the experiment '{name}'")
+        return lambda _: missing
     model = known_models(journal).get(run["model"])
     if model is None:
-        return Prompt(missing="the catalog does not have the model")
+        return lambda _: Prompt(missing="the catalog does not have the model")
     try:
         asker = _asker(model, settings, run["experiment"])
     except SettingsError as error:
-        return Prompt(missing=str(error).rstrip("."))
-    return Prompt(
+        missing = Prompt(missing=str(error).rstrip("."))
+        return lambda _: missing
+    return lambda item: Prompt(
         messages=asker.prompts.messages(item, model),
         request_hash=lambda sample: asker.request_hash(item, sample),
         request=lambda sample: asker.request(item, sample).fields(),

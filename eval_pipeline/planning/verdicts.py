@@ -114,7 +114,7 @@ class Judging:
         for past in self.journal.read(PAST_RUNS, model):
             more = coming if coming and coming.run.run_id == past.run_id else None
             opened = opened or more is not None
-            named = wanted is None or past.run_id.startswith(wanted)
+            named = not past.is_closed and (wanted is None or past.run_id.startswith(wanted))
             if named and (self._versions is None or past.benchmark_version in self._versions):
                 yield next(self.journal.read_file(RUNS, model, past.run_id)), more
         if coming and not opened:

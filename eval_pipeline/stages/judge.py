@@ -23,7 +23,7 @@ from eval_pipeline.money import Ledger, unpriced
 from eval_pipeline.providers.gateways import Gateways
 from eval_pipeline.records import ExamQuestion, Item, ItemKey, Judgement, Model, Prediction, Run
 from eval_pipeline.running import in_a_thread
-from eval_pipeline.runs import IMPORTED, Mode, RunError
+from eval_pipeline.runs import Mode, RunError
 from eval_pipeline.settings import CONVEX_KEY, Settings
 from eval_pipeline.stages.grading import Grader, graders_of
 from eval_pipeline.stages.predict import Launch
@@ -234,10 +234,10 @@ class _Judge:
     def _runs(self, model: str) -> Iterator[Run]:
         wanted = self.launch.run_for(model)
         for run in self.journal.read(PAST_RUNS, model):
-            if wanted is not None and not run.run_id.startswith(wanted):
+            if run.is_closed or (wanted is not None and not run.run_id.startswith(wanted)):
                 continue
             # Its own judge has not scored all of it: to have that done anew is for people to say.
-            if IMPORTED in run.parameters and not self.launch.names_runs:
+            if run.is_imported and not self.launch.names_runs:
                 continue
             if self._versions is not None and run.benchmark_version not in self._versions:
                 self.left_out.append(run)

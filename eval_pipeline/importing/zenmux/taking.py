@@ -22,9 +22,18 @@ from eval_pipeline.importing.zenmux.known import KnownOfRun
 from eval_pipeline.importing.zenmux.suites import Home, Homes
 from eval_pipeline.importing.zenmux.units import Unit, references_in, units
 from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, BusyError, Journal
-from eval_pipeline.records import ItemKey, Judgement, Model, Prediction, Run, Scope, Sighting
+from eval_pipeline.records import (
+    IMPORTED_FROM,
+    ItemKey,
+    Judgement,
+    Model,
+    Prediction,
+    Run,
+    Scope,
+    Sighting,
+)
 from eval_pipeline.remote.receiving import keep_sighting
-from eval_pipeline.runs import IMPORTED, scope_of
+from eval_pipeline.runs import scope_of
 from eval_pipeline.settings import Settings
 
 GATEWAY = "zenmux"
@@ -152,7 +161,7 @@ class _Place:
             plan_filter=self.folder.plan_filter.model_copy(update={"suites": suites}),
             scope=self.scope,
             parameters={
-                IMPORTED: SOURCE,
+                IMPORTED_FROM: SOURCE,
                 **{name: one for name, one in how.items() if one is not None},
             },
             simulated=False,

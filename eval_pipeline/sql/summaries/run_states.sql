@@ -53,6 +53,7 @@ select
     cost_estimated,
     judge_cost_usd,
     judged_at,
+    json_exists(parameters, '$.closed') as closed,
     (run_id, model) in (select (run_id, model) from runs_at_work($at_work::varchar[])) as at_work
 from runs
 left join standing using (run_id, model)

@@ -4,6 +4,7 @@
 with latest as (
     select run_id, model, experiment, opened_at
     from runs
+    where not json_exists(parameters, '$.closed')
     qualify row_number() over (partition by model, experiment, scope order by opened_at desc, run_id) = 1
 )
 select run_id, model, experiment, opened_at

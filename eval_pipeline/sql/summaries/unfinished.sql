@@ -12,6 +12,6 @@ select
 from left_to_do($judges::varchar[])
 join runs using (run_id, model)
 anti join runs_at_work($at_work::varchar[]) using (run_id, model)
-where not_asked + failed + to_judge > 0
+where not_asked + failed + to_judge > 0 and not json_exists(parameters, '$.closed')
 group by run_id
 order by opened_at desc, run_id
