@@ -451,8 +451,8 @@ def test_results_are_copied_from_a_deployment_that_has_only_a_store(
     prod = {"data_dir": nowhere, "store": place.url, "production": True}
     settings = settings_in(tmp_path, deployments={"prod": prod})
     sent = Sent(tmp_path / "sent")
-    records = (sent.run, *sent.predictions, *sent.judgements)
-    written = a_journal(tmp_path / "elsewhere", *records, benchmark=sent.benchmark)
+    folder, replies, verdicts = tmp_path / "elsewhere", sent.predictions, sent.judgements
+    written = a_journal(folder, sent.run, *replies, *verdicts, benchmark=sent.benchmark)
     Journal(written.root, store=place).sync()
 
     done = call(tmp_path, "evals sync --from prod")

@@ -17,8 +17,16 @@ from typing import Any, TypeVar
 from filelock import Timeout
 
 from eval_pipeline.journal.disk import JournalError, explained, swap_in, sync
+from eval_pipeline.journal.folder import (
+    DIAGNOSES,
+    JUDGED,
+    PREDICTIONS,
+    STREAMS,
+    Journal,
+    Stream,
+    file_name,
+)
 from eval_pipeline.journal.folder import FORMAT as JOURNAL_FORMAT
-from eval_pipeline.journal.folder import STREAMS, Journal, Stream
 from eval_pipeline.journal.lines import PARQUET, Source, grows, is_replaced, replaced_by
 from eval_pipeline.store import names
 from eval_pipeline.store.objects import AT_ONCE, MissingError, Objects, TakenError
@@ -73,7 +81,7 @@ class WorkingCopy:
 
     def mend(self, is_ours: Callable[[Stream[Any], str], bool]) -> None:
         """Of files that others compacted before the end was sent, the end alone is kept."""
-        for stream in STREAMS:
+        for stream in (PREDICTIONS, JUDGED, DIAGNOSES):  # which are claimed model by model
             for path in self._folder.files(stream):
                 if grows(path.name) and (stands := self._stands_for(path)):
                     model = self._folder.part_of(path)
@@ -100,7 +108,7 @@ class WorkingCopy:
         So what stands in one of them is known before it would be fetched.
         """
         folders: dict[Path, list[Path]] = {}
-        wanted = None if models is None else {names.file_name(model) for model in models}
+        wanted = None if models is None else {file_name(model) for model in models}
         for path in sorted(self.known, key=lambda one: (one.suffix, one.name), reverse=True):
             if wanted is None or names.run_of(path)[0] in wanted:
                 folders.setdefault(path.parent, []).append(path)
@@ -151,11 +159,13 @@ class WorkingCopy:
 
     def _delete_buried(self) -> None:
         """Deletes what the store has left of deleted runs, if this process may."""
-        left = [path for path in self.known if names.run_of(path) in self.buried]
-        for path in left:
+        for path in [path for path in self.known if self._is_buried(path)]:
             remote = self.known.pop(path)
-            if path.parts[0] in BY_MODEL and not self._read_only:
+            if not self._read_only:
                 self.objects.delete(one.name for one in remote.pieces)
+
+    def _is_buried(self, path: Path) -> bool:
+        return path.parts[0] in BY_MODEL and names.run_of(path) in self.buried
 
     def _take_end(self, path: Path, remote: names.Remote) -> None:
         """What a file has got since it was fetched."""
@@ -201,7 +211,7 @@ class WorkingCopy:
         return self._replaced[key]
 
     def _send(self, path: Path) -> None:
-        if names.run_of(path) in self.buried and path.parts[0] in BY_MODEL:
+        if self._is_buried(path):
             return
         with explained(self._root / path), suppress(FileNotFoundError, TakenError):
             if grows(path.name):

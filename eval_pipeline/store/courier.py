@@ -56,7 +56,7 @@ class _Claim:
 
     lease: Lease
     models: list[str] | None
-    tell: Callable[[], None]
+    tell: Callable[[], object]
     lost: bool = False
 
 
@@ -177,7 +177,7 @@ class Courier:
                 self._claims.pop(claim.lease.name, None)
                 if not self._claims:
                     for one in self._rounds:
-                        one.end()
+                        one.close()
                     self._rounds = []
 
     def _renew(self) -> None:

@@ -1,8 +1,7 @@
 """An object store through obstore, which is the extra `lake`: few requests, errors as sentences."""
 
-import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 
 AT_ONCE = 8 * 1024 * 1024
 """Bytes of one request: it is over in time, and tried again on its own."""
-LONGEST_S, CONNECT_S, RETRIES = 60, 5, 3
+LONGEST_S, CONNECT_S, RETRIES = 30, 5, 2
 LEASE_S = 10
 """A lease that is answered late is worth nothing, so nobody waits for it as long."""
 CLOCK = "clock"
@@ -132,6 +131,7 @@ def _imported() -> Any:
 def _opened(place: Place, longest_s: int, retries: int) -> "ObjectStore":
     from obstore.store import LocalStore, from_url  # noqa: PLC0415
 
+    open_url: Callable[..., ObjectStore] = from_url
     scheme, _, path = place.url.partition("://")
     if scheme == "file":
         return LocalStore(path, mkdir=True, automatic_cleanup=False)
@@ -139,7 +139,7 @@ def _opened(place: Place, longest_s: int, retries: int) -> "ObjectStore":
     family = {"s3": "aws_", "gs": "google_"}.get(scheme, "azure_")
     config: dict[str, Any] = {name: text for name, text in given.items() if name.startswith(family)}
     # Without encryption only if somebody says so.
-    said = config.pop("aws_allow_http", os.environ.get("AWS_ALLOW_HTTP", ""))
+    said = config.pop("aws_allow_http", "")
     client: Any = {
         "timeout": timedelta(seconds=longest_s),
         "connect_timeout": timedelta(seconds=min(CONNECT_S, longest_s)),
@@ -147,6 +147,6 @@ def _opened(place: Place, longest_s: int, retries: int) -> "ObjectStore":
     }
     patience: Any = {
         "max_retries": retries,
-        "retry_timeout": timedelta(seconds=3 * longest_s),
+        "retry_timeout": timedelta(seconds=2 * longest_s),
     }
-    return from_url(place.url, config=config, client_options=client, retry_config=patience)
+    return open_url(place.url, config=config, client_options=client, retry_config=patience)

@@ -16,7 +16,7 @@ class Rounds:
         self._ended = threading.Event()
         threading.Thread(target=self._run, name=work.__name__, daemon=True).start()
 
-    def end(self) -> None:
+    def close(self) -> None:
         """Returns at once; a round that is under way is the last."""
         self._ended.set()
 
