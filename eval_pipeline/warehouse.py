@@ -20,7 +20,6 @@ from eval_pipeline.opening import opened
 from eval_pipeline.processes import is_running
 from eval_pipeline.queries import migration_names, recipe
 from eval_pipeline.records import now
-from eval_pipeline.store.objects import StoreError
 
 __all__ = ["Warehouse", "WarehouseError"]
 
@@ -43,10 +42,7 @@ class Warehouse:
 
     def publish(self, *parts: Stream[Any], force: bool = False) -> None:
         """Brings these parts of the file up to date with the journal, or all; one at a time."""
-        try:
-            self.journal.sync()
-        except StoreError as error:  # then what is known here is shown
-            log.warning(error)
+        self.journal.refresh()
         with explained(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self.claim():

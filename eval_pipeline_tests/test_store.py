@@ -1,6 +1,7 @@
 """A journal that is shared through an object store: working copies, leases, deletions, trouble."""
 
 import asyncio
+import json
 import logging
 import os
 import subprocess
@@ -294,6 +295,14 @@ def test_a_store_that_is_down_stops_what_asks_and_nothing_else(
     assert SECRET not in caplog.text and "somebody" not in caplog.text
 
 
+def test_a_bucket_that_is_not_there_is_told_in_a_sentence(tmp_path: Path, served: Bucket) -> None:
+    there = served.place()
+    (here,) = copies(tmp_path, Place("s3://another-bucket/x", there.options), "here")
+
+    with pytest.raises(StoreError, match=r"another-bucket/x can not be used \(404 Not Found\)"):
+        here.sync()
+
+
 @pytest.mark.parametrize(
     "name",
     [
@@ -461,6 +470,9 @@ def test_results_are_copied_from_a_deployment_that_has_only_a_store(
     assert "3 new answers, 3 new verdicts" in done.stdout, done.stderr
     assert "1 runs of prod, 0 of them with something new" in again.stdout
     assert answered(Journal(settings.journal)) == ["q1", "q2", "q3"]
+    monkeypatch.setenv("EVALS_STORE", place.url)
+    monkeypatch.setenv("EVALS_DATA_DIR", "never-used")
+    assert json.loads(call(tmp_path, "evals runs --json").stdout)[0]["answered"] == 3
     refused = call(tmp_path, "evals --deployment prod delete run-1 --yes")
     assert refused.returncode != 0 and "marked as production" in refused.stderr
 

@@ -1,7 +1,7 @@
 """Configuration in, domain objects out."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Self
 
@@ -14,7 +14,6 @@ from eval_pipeline.alive import alive
 from eval_pipeline.deployment import may_write
 from eval_pipeline.journal import Journal, Stream
 from eval_pipeline.settings import Settings
-from eval_pipeline.store.objects import StoreError
 from eval_pipeline.store.place import Place
 from eval_pipeline.warehouse import Warehouse
 
@@ -39,8 +38,7 @@ class WarehouseResource(DuckDBResource):
     def yield_for_execution(self, context: dg.InitResourceContext) -> Iterator[Self]:
         """As long as a run has this, which all of ours need, it is known to be alive."""
         self.journal.refuse_if_read_only()
-        with suppress(StoreError):  # whoever asks is refused until it can be used
-            self.journal.sync()
+        self.journal.refresh()
         run = context.run
         with alive(Path(self.journal_folder), run.run_id) if run else nullcontext():
             yield self

@@ -1,7 +1,9 @@
 """Append-only JSON lines of finished work: the truth, from which the warehouse is built."""
 
+import logging
 import os
 import secrets
+import time
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import (
     AbstractAsyncContextManager,
@@ -26,6 +28,7 @@ from eval_pipeline.journal.disk import (
     GoneError,
     JournalError,
     ReadOnlyError,
+    UnreachableError,
     explained,
     remove,
     sync,
@@ -54,6 +57,10 @@ if TYPE_CHECKING:
 FORMAT = 7
 """Raised when an older version of this code could not read what is written."""
 
+TELL_AGAIN_S = 60.0
+
+log = logging.getLogger(__name__)
+_told: dict[str, float] = {}
 R = TypeVar("R", bound=Record)
 
 
@@ -207,6 +214,15 @@ class Journal:
         """With a store: fetches what others have put there, and sends what is only here."""
         if self.store is not None:
             self._courier().sync()
+
+    def refresh(self) -> None:
+        """The same for who reads: if the store can not be used, what is known here will do."""
+        try:
+            self.sync()
+        except UnreachableError as error:
+            if time.monotonic() > _told.get(str(error), -TELL_AGAIN_S) + TELL_AGAIN_S:
+                _told[str(error)] = time.monotonic()
+                log.warning(error)
 
     def _leased(self, stream: Stream[Any], model: str) -> AbstractAsyncContextManager[None]:
         """Nobody else is at work on it on other machines either."""

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from eval_pipeline.journal.disk import JournalError
+from eval_pipeline.journal.disk import UnreachableError
 from eval_pipeline.store.place import Place
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ CLOCK = "clock"
 _STATUS = re.compile(r"status code: (\d{3}[A-Za-z ]{0,30})")
 
 
-class StoreError(JournalError):
-    """The store can not be used; what is journalled here is safe all the same."""
+class StoreError(UnreachableError):
+    """The store can not be used, or does not have what was asked for."""
 
 
 class MissingError(StoreError):
@@ -53,26 +53,26 @@ class Objects:
 
     def find(self, prefix: str) -> Iterator[Found]:
         """Every object below the prefix."""
-        with self._explained(prefix):
+        with self._explained():
             for batch in self._library.list(self._store, f"{prefix}/"):
                 for one in batch:
                     yield Found(one["path"], one["size"], one["last_modified"])
 
     def get(self, name: str) -> bytes:
         """All of an object that is small."""
-        with self._explained(name):
+        with self._explained(name, may_be_missing=True):
             return bytes(self._library.get(self._store, name).bytes())
 
     def pieces(self, name: str, size: int) -> Iterator[bytes]:
         """All of an object of that size, in pieces."""
         for start in range(0, size, AT_ONCE):
-            with self._explained(name):
+            with self._explained(name, may_be_missing=True):
                 end = min(size, start + AT_ONCE)
                 yield bytes(self._library.get_range(self._store, name, start=start, end=end))
 
     def put(self, name: str, content: bytes | Path) -> None:
         """Makes or replaces an object; others see the old one or all of the new one."""
-        with self._explained(name):
+        with self._explained():
             whole = isinstance(content, bytes)
             self._library.put(self._store, name, content, use_multipart=False if whole else None)
 
@@ -84,7 +84,7 @@ class Objects:
     def delete(self, names: Iterable[str]) -> None:
         """Deletes these; those that are gone are no trouble."""
         for name in names:
-            with self._explained(name):
+            with self._explained():
                 try:
                     self._library.delete(self._store, name)
                 except FileNotFoundError:
@@ -93,23 +93,23 @@ class Objects:
     def now(self) -> datetime:
         """What time it is by the store's clock, by which alone the ages of leases are told."""
         self.put(CLOCK, b"")
-        with self._explained(CLOCK):
+        with self._explained():
             told: datetime = self._library.head(self._store, CLOCK)["last_modified"]
             return told
 
     @contextmanager
-    def _explained(self, name: str = "") -> Iterator[None]:
+    def _explained(self, name: str = "", *, may_be_missing: bool = False) -> Iterator[None]:
         errors = self._library.exceptions
         try:
             yield
-        except FileNotFoundError:
-            raise MissingError(f"{self.url}/{name} is not there.") from None
         except errors.AlreadyExistsError:
             raise TakenError(f"{self.url}/{name} is there already.") from None
         except (errors.BaseError, NotImplementedError, OSError, ValueError) as error:
+            if may_be_missing and isinstance(error, FileNotFoundError):
+                raise MissingError(f"{self.url}/{name} is not there.") from None
             # The library's own words may have the whole request in them.
             status = _STATUS.search(str(error))
-            why = status[1].strip() if status else f"no answer, {type(error).__name__}"
+            why = status[1].strip() if status else "no answer"
             raise StoreError(
                 f"The store {self.url} can not be used ({why}). What was answered is kept on this "
                 "disk and goes there when it can be used again: evals doctor"
