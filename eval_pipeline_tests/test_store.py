@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import duckdb
@@ -29,6 +30,7 @@ from eval_pipeline.store import leases
 from eval_pipeline.store.names import journal_path, remote_files
 from eval_pipeline.store.objects import Found, Objects, StoreError
 from eval_pipeline.store.place import Place
+from eval_pipeline.viewer import serving
 from eval_pipeline.viewer.health import look
 from eval_pipeline.warehouse import Warehouse
 from eval_pipeline_tests.bucket import BUCKET, SECRET, Bucket, bucket
@@ -475,6 +477,25 @@ def test_results_are_copied_from_a_deployment_that_has_only_a_store(
     assert json.loads(call(tmp_path, "evals runs --json").stdout)[0]["answered"] == 3
     refused = call(tmp_path, "evals --deployment prod delete run-1 --yes")
     assert refused.returncode != 0 and "marked as production" in refused.stderr
+
+
+def test_a_web_server_shows_what_comes_into_the_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serving, "RENEW_S", 0.05)
+    settings = settings_in(tmp_path, store=f"file://{tmp_path}/store")
+    (elsewhere,) = copies(tmp_path, Place(f"file://{tmp_path}/store"), "elsewhere")
+    elsewhere.write_whole(RUNS, MODEL, RUN, records=[a_run()])
+
+    def shown() -> bool:
+        """Whether this machine's file has it, without anything being done for that."""
+        with suppress(duckdb.Error), duckdb.connect(str(settings.database), read_only=True) as db:
+            return db.sql("select item_id from predictions").fetchall() == [("q1",)]
+        return False
+
+    with serving.renewed(settings):
+        land(elsewhere, "q1")
+        wait_for(shown)
 
 
 def hasty(

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -10,6 +11,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from platform import node
 from secrets import token_hex
 from typing import Any
 
@@ -182,15 +184,18 @@ class Courier:
 
     def _renew(self) -> None:
         with ThreadPoolExecutor(AT_ONCE, "leases") as pool:
-            list(pool.map(self._renew_one, self._kept()))
+            troubles = [one for one in pool.map(self._renew_one, self._kept()) if one]
+        if troubles:
+            log.warning("%d leases were not renewed: %s", len(troubles), troubles[0])
 
-    def _renew_one(self, claim: _Claim) -> None:
+    def _renew_one(self, claim: _Claim) -> StoreError | None:
         try:
             claim.lease.renew()
         except LostError:
             self._lose(claim)
         except StoreError as error:
-            log.warning("A lease was not renewed: %s", error)
+            return error
+        return None
 
     def _watch(self) -> None:
         for claim in self._kept():
@@ -231,10 +236,14 @@ def _lease_name(stream: Stream[Any], model: str) -> str:
 
 
 def _copy_name(root: Path) -> str:
-    """What tells this working copy from others, wherever they are."""
+    """What tells this working copy from others, also from one that was copied to a machine."""
     path = root / "locks" / "copy"
     with explained(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with suppress(FileExistsError), path.open("x") as file:
-            file.write(token_hex(16))
-        return path.read_text()
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            own = path.with_name(f".copy.{token_hex(8)}")
+            own.write_text(token_hex(16))
+            with suppress(FileExistsError):  # whoever was first has named it
+                os.link(own, path)
+            own.unlink()
+        return f"{path.read_text()} on {node()}"

@@ -75,12 +75,12 @@ def serve(settings: Settings, listener: socket.socket, begun: Callable[[], None]
         timeout_keep_alive=KEEP_ALIVE_S,
         lifespan="off",
     )
-    with closing(listener), _renewed(settings), suppress(KeyboardInterrupt):
+    with closing(listener), renewed(settings), suppress(KeyboardInterrupt):
         _Server(config, begun).run(sockets=[listener])
 
 
 @contextmanager
-def _renewed(settings: Settings) -> Iterator[None]:
+def renewed(settings: Settings) -> Iterator[None]:
     """With a store nobody else need build this machine's DuckDB file, so it is done here."""
     if settings.store is None:
         yield
