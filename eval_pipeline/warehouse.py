@@ -42,6 +42,7 @@ class Warehouse:
 
     def publish(self, *parts: Stream[Any], force: bool = False) -> None:
         """Brings these parts of the file up to date with the journal, or all; one at a time."""
+        self.journal.refresh()
         with explained(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self.claim():

@@ -69,7 +69,7 @@ def cluster(project: Path, folder: Path, *workers: str) -> Iterator[Cluster]:
     with ExitStack() as running:
         environment = {
             **{name: value for name, value in os.environ.items() if name not in UNWANTED_HERE},
-            **running.enter_context(_postgres(folder)),
+            **running.enter_context(postgres(folder)),
             **running.enter_context(_redis(folder)),
             "PATH": f"{BIN}:{os.environ['PATH']}",
             "PYTHONPATH": str(ROOT),
@@ -104,7 +104,7 @@ def _worker(name: str, home: Path) -> Sequence[str]:
 
 
 @contextmanager
-def _postgres(parent: Path) -> Iterator[dict[str, str]]:
+def postgres(parent: Path) -> Iterator[dict[str, str]]:
     """A server with its own data and port; yields how to reach it."""
     # Started by root, it must be somebody else, who has no access to the folders of the tests.
     who: dict[str, Any] = {} if os.geteuid() else {"user": "postgres", "group": "postgres"}

@@ -14,6 +14,8 @@ if TYPE_CHECKING:  # these take a moment to load that `evals --help` does withou
     from eval_pipeline.settings import Settings
     from eval_pipeline.warehouse import Warehouse
 
+_looked_into: set[str] = set()
+"""The stores of which this command has all that was there when it began."""
 LARGE = 200_000_000
 """Bytes of answers and verdicts that take a while to publish: not while a launch writes more."""
 
@@ -25,7 +27,11 @@ def open_warehouse(settings: "Settings | None" = None) -> "Warehouse":
     from eval_pipeline.warehouse import Warehouse
 
     settings = settings or Settings.from_env()
-    return Warehouse(settings.database, journal_of(settings))
+    warehouse = Warehouse(settings.database, journal_of(settings))
+    if settings.store and settings.store not in _looked_into:
+        _looked_into.add(settings.store)
+        warehouse.publish()
+    return warehouse
 
 
 @contextmanager

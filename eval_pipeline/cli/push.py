@@ -109,9 +109,12 @@ def sync(
 
     settings, other = Settings.from_env(), Settings.of_deployment(source)
     refuse_production(settings)
-    if other.journal.resolve() == settings.journal.resolve():
+    if _same_place(settings, other):
         raise SettingsError(f"--from: {source} keeps its results where this deployment does.")
-    journal = Journal(other.journal, read_only=True)
+    # Of a store there is a copy here, so that the next time only what is new is fetched.
+    folder = settings.data / f"of-{source}" / "journal" if other.store else other.journal
+    journal = Journal(folder, read_only=True, store=other.place)
+    journal.sync()
     here = Receiver(open_warehouse(settings))
     names = [(run.model, run.run_id) for run in journal.read(RUNS)]
     synced = [
@@ -128,3 +131,9 @@ def sync(
             f"{one.judgements} new verdicts."
         )
     say(f"{len(synced)} runs of {source}, {len(changed)} of them with something new.")
+
+
+def _same_place(settings: "Settings", other: "Settings") -> bool:
+    if settings.store or other.store:
+        return settings.store == other.store
+    return other.journal.resolve() == settings.journal.resolve()

@@ -14,13 +14,21 @@ from eval_pipeline.alive import alive
 from eval_pipeline.deployment import may_write
 from eval_pipeline.journal import Journal, Stream
 from eval_pipeline.settings import Settings
+from eval_pipeline.store.place import Place
 from eval_pipeline.warehouse import Warehouse
+
+_PLACES: dict[str, Place] = {}
+"""What opens each store: Dagster shows the configuration of resources, so it is not in there."""
 
 
 class WarehouseResource(DuckDBResource):
     """The results. A DuckDBResource for one's own assets too, but read-only and never blocked."""
 
     journal_folder: str = Field(description="Where finished work is kept: the source of truth.")
+
+    store: str = Field(
+        default="", description="The object store that it is shared through, if there is one."
+    )
 
     read_only: bool = Field(
         default=False, description="Whether this is production, not to be changed."
@@ -30,13 +38,15 @@ class WarehouseResource(DuckDBResource):
     def yield_for_execution(self, context: dg.InitResourceContext) -> Iterator[Self]:
         """As long as a run has this, which all of ours need, it is known to be alive."""
         self.journal.refuse_if_read_only()
+        self.journal.refresh()
         run = context.run
         with alive(Path(self.journal_folder), run.run_id) if run else nullcontext():
             yield self
 
     @property
     def journal(self) -> Journal:
-        return Journal(Path(self.journal_folder), read_only=self.read_only)
+        folder = Path(self.journal_folder)
+        return Journal(folder, read_only=self.read_only, store=_PLACES.get(self.store))
 
     @property
     def _warehouse(self) -> Warehouse:
@@ -55,11 +65,14 @@ class WarehouseResource(DuckDBResource):
 
 def build_resources(settings: Settings) -> dict[str, object]:
     """Everything the assets are given."""
+    if place := settings.place:
+        _PLACES[place.url] = place
     return {
         "settings": settings,
         "warehouse": WarehouseResource(
             database=str(settings.database),
             journal_folder=str(settings.journal),
+            store=settings.store or "",
             read_only=not may_write(settings),
         ),
     }

@@ -17,6 +17,7 @@ from eval_pipeline.journal.lines import (
     as_line,
     files_below,
     frugally,
+    is_replaced,
     quoted,
     read_file,
     replaced_by,
@@ -70,7 +71,7 @@ def compact(
         gathered = _gather(paths, record, workshop)
         if gathered.count:
             built = workshop / "new"
-            _build(gathered, built, _replaced(folder, paths))
+            _build(gathered, built, _replaced(paths))
             _check(built, gathered)
             sync(built)
             if still_wanted():
@@ -84,10 +85,11 @@ def remove_superseded(folder: Path) -> None:
         for left in folder.glob(".compacting-*"):
             remove(left)
         compacted = [path for path in folder.glob(f"[!.]*{PARQUET}") if _is_settled(path)]
-        for one in {one for path in compacted for one in replaced_by(path)}:
+        replaced = {one for path in compacted for one in replaced_by(path)}
+        for name in {one.name for one in replaced}:
             with suppress(GoneError):
-                if source(folder / one.name) == one:
-                    (folder / one.name).unlink(missing_ok=True)
+                if is_replaced(source(folder / name), replaced):
+                    (folder / name).unlink(missing_ok=True)
 
 
 def _is_settled(path: Path) -> bool:
@@ -125,10 +127,10 @@ def _gather(paths: list[Path], record: type[Record], workshop: Path) -> _Gathere
     return gathered
 
 
-def _replaced(folder: Path, paths: list[Path]) -> list[Source]:
-    """These, and what an older Parquet file stands for while it is not deleted yet."""
+def _replaced(paths: list[Path]) -> list[Source]:
+    """These, and what older Parquet files stand for: another copy may still have that."""
     older = [one for path in paths if path.suffix == PARQUET for one in replaced_by(path)]
-    return [*map(source, paths), *(one for one in older if (folder / one.name).exists())]
+    return list(dict.fromkeys([*map(source, paths), *older]))
 
 
 def _build(gathered: _Gathered, built: Path, replaced: list[Source]) -> None:

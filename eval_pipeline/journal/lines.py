@@ -3,7 +3,8 @@
 import json
 import logging
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -20,6 +21,7 @@ JSONL, PARQUET = ".jsonl", ".parquet"
 REPLACES = "replaces"
 """In a Parquet file's metadata: the files whose lines it holds, with their sizes."""
 TRIES = 3
+_GROWING = re.compile(r"\d{8}T\d{6}\.\d{6}-\d+-[0-9a-f]{6}\.jsonl")
 
 log = logging.getLogger(__name__)
 R = TypeVar("R", bound=Record)
@@ -64,15 +66,30 @@ def in_force(beside: list[Path]) -> list[Path]:
     if not compacted or len(beside) == 1:
         return beside
     replaced = {one for path in compacted for one in replaced_by(path)}
-    return [path for path in beside if source(path) not in replaced]
+    return [path for path in beside if not is_replaced(source(path), replaced)]
+
+
+def is_replaced(one: Source, replaced: Collection[Source]) -> bool:
+    """Whether its lines stand in one of these; of a file that grows, as much as there was here."""
+    if one in replaced:
+        return True
+    return grows(one.name) and any(
+        other.name == one.name and one.size <= other.size for other in replaced
+    )
+
+
+def grows(name: str) -> bool:
+    """Whether a file of this name is appended to by a process; others are written as a whole."""
+    return _GROWING.fullmatch(name) is not None
 
 
 def replaced_by(path: Path) -> list[Source]:
-    """Whose lines this Parquet file holds."""
+    """Whose lines this Parquet file holds: files beside it, whatever it says."""
     with frugally(path) as db:
         about = f"select value from parquet_kv_metadata({quoted(path)})"
         found = db.sql(f"{about} where key = {quoted(REPLACES)}::blob").fetchall()
-    return [Source(name, size) for (value,) in found for name, size in json.loads(value)]
+    listed = (one for (value,) in found for one in json.loads(value))
+    return [Source(name, size) for name, size in listed if Path(name).name == name]
 
 
 def read_file(path: Path, record: type[R]) -> Iterator[R]:
