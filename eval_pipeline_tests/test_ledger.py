@@ -182,10 +182,9 @@ def test_a_file_that_nobody_could_have_written_counts_as_nothing(
     path.parent.mkdir()
     path.write_text(garbage)
 
-    first, second = (Ledger(path).take({"requests": Wanted(5)}) for _ in range(2))
+    waits = [Ledger(path).take({"requests": Wanted(5)}) or {} for _ in range(2)]
 
-    assert first == {"requests": pytest.approx(0, abs=1)}
-    assert second == {"requests": pytest.approx(5, abs=1)}
+    assert [wait["requests"] for wait in waits] == pytest.approx([0, 5], abs=1)
 
 
 def test_whoever_waits_for_the_file_can_be_halted(tmp_path: Path) -> None:
