@@ -1,5 +1,6 @@
 """Eight models on two workers, one of which is killed: make cluster-test, docs/scale.md."""
 
+import subprocess
 import time
 from collections import Counter
 from collections.abc import Mapping
@@ -22,7 +23,7 @@ from eval_pipeline.settings import Settings
 from eval_pipeline_tests.builders import settings_in
 from eval_pipeline_tests.cluster import PLACES, Cluster, cluster
 from eval_pipeline_tests.crowd import MODELS, Crowd
-from eval_pipeline_tests.project import ROOT, call
+from eval_pipeline_tests.project import ROOT, environment
 from eval_pipeline_tests.webserver import Run, wait_for
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1200)]
@@ -104,12 +105,23 @@ def proof(tmp_path_factory: pytest.TempPathFactory) -> Proof:
         alone = _project(folder / "alone", undisturbed)
         shared = _project(folder / "shared", gateway, requests_per_minute=60 * PER_S)
         # While the cluster starts.
-        done = beside.submit(call, alone.root, "evals run")
+        done = beside.submit(_evaluated_alone, alone.root)
         with cluster(shared.root, folder, KILLED, LEFT) as running:
             assert done.result().returncode == 0, done.result().stderr
             seen = _evaluated(running, gateway, shared, items, _results(alone))
     print_table(_table(seen), Console(width=120))
     return seen
+
+
+def _evaluated_alone(project: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["evals", "run"],
+        cwd=project,
+        env=environment() | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 def _sample() -> dict[str, object]:
