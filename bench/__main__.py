@@ -15,6 +15,7 @@ from bench import (
     commands,
     crash,
     fairness,
+    growth,
     memory,
     rebuild,
     sandbox,
@@ -39,6 +40,7 @@ SECTIONS: Mapping[str, Callable[[Options], Iterable[Table]]] = {
     "coding": coding.section,
     "commands": commands.section,
     "viewing": viewing.section,
+    "growth": growth.section,
 }
 
 

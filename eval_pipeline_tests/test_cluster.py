@@ -32,8 +32,8 @@ SAMPLE = ROOT / "data" / "sample" / "questions.jsonl"
 LATENCY_S = 0.2
 AT_ONCE, MODELS_AT_ONCE = 4, 4
 """Requests per model, and models per gateway over all workers, which have places for more."""
-PER_S, BUSY_S = 40, 10
-"""What the gateway lets through, over all workers: half of what they would ask at once."""
+PER_S, BUSY_S = 30, 10
+"""What the gateway lets through, over all workers, who would ask two or three times as much."""
 KILLED, LEFT = "first", "second"
 MIDDLE = range(40, 110)
 """So many answers of a model are known when its worker is killed."""

@@ -388,7 +388,12 @@ def test_what_a_killed_publisher_left_is_removed_and_the_old_file_stays(tmp_path
 
     assert len(left) == 1
     assert seen == [("q1", "42")]
-    assert {path.name for path in tmp_path.iterdir()} == {"evals.duckdb", "evals.lock", "journal"}
+    assert {path.name for path in tmp_path.iterdir()} == {
+        ".evals.shown",
+        "evals.duckdb",
+        "evals.lock",
+        "journal",
+    }
     assert answers(warehouse) == [("q1", "42"), ("q2", "42")]
 
 
