@@ -50,7 +50,7 @@ class Growth(NamedTuple):
     factor: float
 
     def at(self, size: float) -> float:
-        return self.factor * size**self.power
+        return float(self.factor * size**self.power)
 
 
 def fitted(points: Sequence[tuple[float, float]]) -> Growth:
@@ -71,8 +71,8 @@ def with_growth(title: str, columns: tuple[str, ...], rows: Sequence[tuple[Cell,
         fitted([(_number(row[0]), _number(row[index])) for row in ends]).power
         for index in range(1, len(columns))
     ]
-    last = ("grows with the power", *powers) if len(ends) > 1 else ()
-    return Table(title, columns, (*rows, *([last] if last else [])), NOTE)
+    last: tuple[Cell, ...] = ("grows with the power", *powers)
+    return Table(title, columns, (*rows, last), NOTE)
 
 
 NOTE = "The power is that between the two largest sizes: 0 does not grow, 1 in proportion."

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
+from dagster._core.remote_origin import RegisteredCodeLocationOrigin
 
 from eval_pipeline.alive import Life, alive, life_of
 from eval_pipeline.benchmark import load_benchmark
@@ -29,7 +30,7 @@ from eval_pipeline.providers.demo.minds import question_hash
 from eval_pipeline.providers.demo.server import DemoGateway
 from eval_pipeline.settings import Settings
 from eval_pipeline_tests.builders import settings_in
-from eval_pipeline_tests.dagster_runs import RegisteredCodeLocationOrigin, a_dagster_run
+from eval_pipeline_tests.dagster_runs import a_dagster_run
 from eval_pipeline_tests.project import ROOT, environment
 from eval_pipeline_tests.test_crash import MODEL, SAMPLE, a_project_with, lines_of
 from eval_pipeline_tests.test_pipeline import Graph
@@ -249,7 +250,7 @@ def test_a_run_that_has_begun_a_step_or_told_something_lately_is_left_alone(
 def noted(instance: dg.DagsterInstance, run_id: str, event: str, *, ago: timedelta) -> None:
     """An event of a run, told so long ago."""
     told = dg.DagsterEvent(event, "evaluate", step_key="predictions")
-    entry = dg.EventLogEntry(
+    entry = dg.EventLogEntry(  # type: ignore[no-untyped-call]
         error_info=None,
         level=20,
         user_message="",
