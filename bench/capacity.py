@@ -48,7 +48,8 @@ def from_tables(landing: Table, deriving: Table) -> Costs:
     """What a file takes to be built, from the growth with results and with models."""
     cpu, memory = _line(landing, "CPU s"), _line(landing, "peak MB")
     pairs = list(deriving.column("pairs").values())[:-1]
-    seconds = list(deriving.column("comparisons s").values())[:-1]
+    # All but the comparisons grows with models, and not with their pairs.
+    seconds = list(deriving.column("CPU s").values())[:-1]
     pair_s = _slope([(float(x or 0), float(y or 0)) for x, y in zip(pairs, seconds, strict=True)])
     return Costs(
         publish_s=cpu[0],

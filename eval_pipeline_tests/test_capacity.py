@@ -92,7 +92,7 @@ def test_what_was_measured_is_what_the_simulation_reckons_with() -> None:
         "", ("results", "CPU s", "peak MB"), [("10,000", 3.0, 200.0), ("110,000", 13.0, 300.0)]
     )
     deriving = with_growth(
-        "", ("models", "pairs", "comparisons s"), [("15", 105, 1.0), ("60", 1770, 2.665)]
+        "", ("models", "pairs", "CPU s"), [("15", 105, 1.0), ("60", 1770, 2.665)]
     )
 
     costs = from_tables(landing, deriving)
