@@ -1,8 +1,10 @@
 """Dagster's queue as Prometheus is told of it: read beside the server, which never waits long."""
 
 import logging
+import math
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -12,9 +14,11 @@ from eval_pipeline.viewer.exposition import Family, Sample
 if TYPE_CHECKING:
     from eval_pipeline.defs.queue import Waiting
 
-KEPT_S = 10.0
-LONGEST_S = 1.0
+LOOK_EVERY_S = 10.0
+LONGEST_S = 0.25
 """So long is waited for Dagster's storage; what comes later is told the next time."""
+OLDEST_S = 90.0
+"""What was seen so long ago is no longer told."""
 
 log = logging.getLogger(__name__)
 Look = Callable[[Settings], "Waiting | None"]
@@ -33,8 +37,9 @@ class Queue:
     def __init__(self, settings: Settings, look: Look = look, longest_s: float = LONGEST_S) -> None:
         self._settings, self._look, self._longest_s = settings, look, longest_s
         self._own_thread = ThreadPoolExecutor(1, "queue")
-        self._looking: Future[Waiting | None] | None = None
-        self._looked_at = 0.0
+        self._looking: Future[None] | None = None
+        self._asked_at = self._seen_at = -math.inf
+        self._seen: Waiting | None = None
 
     def families(self) -> Iterator[Family]:
         """What is known of it; if that is nothing, the server has more to tell all the same."""
@@ -54,14 +59,17 @@ class Queue:
 
     def _waiting(self) -> "Waiting | None":
         looking = self._looking
-        if looking is None or (looking.done() and monotonic() > self._looked_at + KEPT_S):
-            self._looked_at = monotonic()
-            looking = self._looking = self._own_thread.submit(self._look, self._settings)
+        if looking is None or (looking.done() and monotonic() > self._asked_at + LOOK_EVERY_S):
+            self._asked_at = monotonic()
+            looking = self._looking = self._own_thread.submit(self._look_now)
+        with suppress(TimeoutError):
+            looking.result(self._longest_s)
+        return self._seen if monotonic() < self._seen_at + OLDEST_S else None
+
+    def _look_now(self) -> None:
         try:
-            return looking.result(self._longest_s)
-        except TimeoutError:
-            return None
+            self._seen = self._look(self._settings)
+            self._seen_at = monotonic()
         except Exception as error:  # noqa: BLE001  (a storage of any kind, down in any way)
             # Its words may have an address with a password in them.
             log.warning("Dagster's storage can not be read: %s.", type(error).__name__)
-            return None
