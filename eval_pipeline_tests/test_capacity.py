@@ -39,7 +39,8 @@ def test_processors_that_are_too_few_are_shared() -> None:
     # A process has the use of one processor: ten items a second, as the gateway would give.
     assert plenty.seconds == pytest.approx(2 * ASKED_S, rel=1e-3)
     assert few.seconds == pytest.approx(8 * 2 * 1_000 * 0.1 / 2, rel=1e-3)
-    assert (few.limit, few.shares["processors"]) == ("processors", pytest.approx(1, rel=1e-3))
+    assert few.limit == "processors"
+    assert few.shares["processors"] == pytest.approx(1, rel=1e-3)
 
 
 def test_who_waits_to_publish_is_served_together_with_all_others() -> None:
@@ -84,7 +85,7 @@ def test_growth_is_told_as_a_power() -> None:
 
     assert found == pytest.approx(Growth(2, 0.05))
     assert found.at(50) == pytest.approx(125)
-    assert table.rows[-1] == ("grows with the power", pytest.approx(2), pytest.approx(0))
+    assert table.rows[-1][1:] == pytest.approx((2, 0))
 
 
 def test_what_was_measured_is_what_the_simulation_reckons_with() -> None:
