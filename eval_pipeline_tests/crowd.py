@@ -23,11 +23,12 @@ class Crowd(DemoGateway):
         offered = {mind.id: mind for mind in (*CROWD, JUDGE)}
         super().__init__(items, models=offered, faults=Faults(latency_s=latency_s))
         self.most_models = self.most_requests = 0
-        self.arrivals: list[float] = []
+        self.judged_at: list[float] = []
 
     @contextmanager
     def _counted(self, body: ChatBody) -> Iterator[None]:
-        self.arrivals.append(time.monotonic())
+        if body.model == JUDGE.id:
+            self.judged_at.append(time.monotonic())
         with super()._counted(body):
             open_now = [self.at_once[model] for model in MODELS if self.at_once[model]]
             self.most_models = max(self.most_models, len(open_now))
@@ -35,6 +36,6 @@ class Crowd(DemoGateway):
             yield
 
     def busiest(self, seconds: float) -> int:
-        """How many requests, the judge's too, came at most within so many seconds."""
-        ends = [bisect_left(self.arrivals, moment + seconds) for moment in self.arrivals]
+        """How many requests the judge got at most within so many seconds."""
+        ends = [bisect_left(self.judged_at, moment + seconds) for moment in self.judged_at]
         return max((end - start for start, end in enumerate(ends)), default=0)

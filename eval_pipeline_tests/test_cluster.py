@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import duckdb
@@ -32,8 +33,8 @@ SAMPLE = ROOT / "data" / "sample" / "questions.jsonl"
 LATENCY_S = 0.2
 AT_ONCE, MODELS_AT_ONCE = 4, 4
 """Requests per model, and models per gateway over all workers, which have places for more."""
-PER_S, BUSY_S = 30, 10
-"""What the gateway lets through, over all workers, who would ask two or three times as much."""
+PER_S, BUSY_S = 20, 10
+"""What the judge lets through, over all workers, who would ask it two or three times as much."""
 KILLED, LEFT = "first", "second"
 MIDDLE = range(40, 110)
 """So many answers of a model are known when its worker is killed."""
@@ -87,7 +88,7 @@ class Proof:
         """How many items of a model were asked once, twice and so on."""
         return Counter(self.asked[model, key] for key in self.questions.values())
 
-    @property
+    @cached_property
     def questions(self) -> dict[str, str]:
         """What an item's question is called in the counts."""
         return {key.item_id: question_hash(item.question) for key, item in self.items.items()}
@@ -133,9 +134,10 @@ def _project(folder: Path, gateway: Crowd, **limits: int) -> Settings:
     return settings_in(
         folder,
         suites=[_sample()],
-        gateways=[{"name": "demo", "kind": "demo", "base_url": gateway.base_url, **limits}],
+        gateways=[{"name": "demo", "kind": "demo", "base_url": gateway.base_url}],
         concurrency={"num_workers": AT_ONCE, "max_concurrent_models": MODELS_AT_ONCE},
         judge={"num_workers": AT_ONCE},
+        overrides={JUDGE.id: limits} if limits else {},
         # To try whether a new model answers, all are asked at once.
         automation={"preflight": False},
     )
@@ -251,7 +253,7 @@ def _table(proof: Proof) -> Table:
         ("requests to the judge", proof.judge_requests),
         (f"models asked at once, limit {MODELS_AT_ONCE}", proof.most_models),
         (f"requests at once, limit {MODELS_AT_ONCE * AT_ONCE}", proof.most_requests),
-        (f"requests in the busiest {BUSY_S} s, limit {BUSY_S * PER_S}", proof.busiest),
+        (f"requests to the judge in the busiest {BUSY_S} s, limit {BUSY_S * PER_S}", proof.busiest),
         ("results equal to one process", "yes" if _equal(proof) else "NO"),
         *(
             (f"rows in event_logs of a run over {n} items", rows)
