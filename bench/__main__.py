@@ -15,6 +15,7 @@ from bench import (
     commands,
     crash,
     fairness,
+    growth,
     importing,
     memory,
     rebuild,
@@ -43,6 +44,7 @@ SECTIONS: Mapping[str, Callable[[Options], Iterable[Table]]] = {
     "commands": commands.section,
     "viewing": viewing.section,
     "sharing": sharing.section,
+    "growth": growth.section,
 }
 
 

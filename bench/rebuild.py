@@ -26,12 +26,14 @@ def section(options: Options) -> list[Table]:
             options.say(f"Rebuild, {repetition + 1} of {options.repetitions}")
             found.append(measured(["evals", "rebuild"], project, environment()))
         data = project / "data"
-        sizes = _size(data / "journal") / _MB, (data / "evals.duckdb").stat().st_size / _MB
+        sizes = size_of(data / "journal") / _MB, (data / "evals.duckdb").stat().st_size / _MB
     walls = [taken.wall_s for taken in found]
     name = f"{per_model * MODELS:,} predictions and as many judgements"
     row = (name, median(walls), min(walls), max(taken.peak_mb for taken in found), *sizes)
     return [Table("evals rebuild, from process start to exit", COLUMNS, (row,))]
 
 
-def _size(folder: Path) -> int:
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+def size_of(path: Path) -> int:
+    """Bytes of a file, or of all files in a folder."""
+    files = [path] if path.is_file() else path.rglob("*")
+    return sum(one.stat().st_size for one in files if one.is_file())

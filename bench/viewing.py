@@ -58,9 +58,9 @@ def _pages(options: Options) -> Table:
     models, items = options.scaled(MODELS), options.scaled(ITEMS)
     folder = options.folder / "viewed"
     options.say(f"fabricating {models * items * RUNS:,} results")
-    _fabricate(folder, models, items)
+    fabricate_project(folder, models, items)
     found: dict[str, list[tuple[float, bytes]]] = {}
-    with _served(folder) as address, httpx.Client(base_url=address) as client:
+    with served(folder) as address, httpx.Client(base_url=address) as client:
         paths = _paths(client)
         for repetition in range(options.repetitions * 5):
             for name, path in paths.items():
@@ -98,7 +98,8 @@ def _links(client: httpx.Client, path: str) -> list[str]:
     return list(dict.fromkeys(urljoin(path, link) for link in found))
 
 
-def _fabricate(folder: Path, models: int, items: int) -> None:
+def fabricate_project(folder: Path, models: int, items: int) -> None:
+    """A project with results to look at, derived tables included."""
     folder.mkdir()
     write_settings(folder, base_url="http://127.0.0.1:9/v1", at_once=1)
     database = folder / "data" / "evals.duckdb"
@@ -163,13 +164,13 @@ def _evaluated(options: Options, *, readers: int) -> tuple[Taken, _Read | None]:
         run(project, sys.executable, "-m", "bench.fabricate", "judged", *others)
         run(project, "evals", "rebuild")
         command = [*PREDICTIONS, MODEL]
-        with _served(project) as address, _reading(address, readers) as readings:
+        with served(project) as address, _reading(address, readers) as readings:
             taken = measured(command, project, environment())
     return taken, readings[0] if readings else None
 
 
 @contextmanager
-def _served(folder: Path) -> Iterator[str]:
+def served(folder: Path) -> Iterator[str]:
     """The web over a project, as it is now."""
     with _child("serve", folder=folder) as process:
         yield _line(process)

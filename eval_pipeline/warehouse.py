@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-from filelock import FileLock
+from filelock import FileLock, Timeout
 
 from eval_pipeline.building import Order, WarehouseError, build
 from eval_pipeline.fingerprints import fingerprint
@@ -20,6 +20,7 @@ from eval_pipeline.opening import opened
 from eval_pipeline.processes import is_running
 from eval_pipeline.queries import migration_names, recipe
 from eval_pipeline.records import now
+from eval_pipeline.shown import Shown, covers, note_shown, read_shown, shown_of
 
 __all__ = ["Warehouse", "WarehouseError"]
 
@@ -45,7 +46,9 @@ class Warehouse:
         self.journal.refresh()
         with explained(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            with self.claim():
+            with self._claimed(parts) as waited_with:
+                if waited_with and not force and self._shows(waited_with):
+                    return None
                 for _ in range(TRIES - 1):
                     with suppress(GoneError):  # a file was compacted meanwhile
                         return self._publish(parts, force=force)
@@ -54,6 +57,27 @@ class Warehouse:
     def claim(self) -> FileLock:
         """Whoever holds it is the only one that replaces the file."""
         return FileLock(self.path.with_suffix(".lock"), thread_local=False)
+
+    @contextmanager
+    def _claimed(self, parts: Sequence[Stream[Any]]) -> Iterator[Shown | None]:
+        """The same; tells who had to wait what there was to show when it began to."""
+        claim, waited_with = self.claim(), None
+        try:
+            claim.acquire(timeout=0)
+        except Timeout:
+            with suppress(GoneError):
+                waited_with = shown_of(self.journal, parts)
+            claim.acquire()
+        try:
+            yield waited_with
+        finally:
+            claim.release()
+
+    def _shows(self, wanted: Shown) -> bool:
+        """Whether somebody has published all of that meanwhile, however much has come since."""
+        with self._published() as known:
+            same_queries = known.get(QUERIES) == fingerprint(*recipe())
+            return same_queries and covers(read_shown(self.path), known, wanted)
 
     def stands_alone(self) -> bool:
         """Whether the file has results that no journal here could give again."""
@@ -90,7 +114,7 @@ class Warehouse:
 
     def _publish(self, parts: Sequence[Stream[Any]], *, force: bool) -> None:
         _remove_leftovers(self.path)
-        snapshots = {one.name: self.journal.snapshot(one) for one in STREAMS}
+        snapshots = shown_of(self.journal)
         if not any(snapshots.values()) and _has_results(self.path):
             return self._leave_alone(force=force)
         wanted = {name: fingerprint(*snapshot) for name, snapshot in snapshots.items()}
@@ -105,7 +129,8 @@ class Warehouse:
             if whole or changed:
                 build(new, Order(self.journal, wanted, changed, base))
         if whole or changed:
-            return self.swap_in(new)
+            self.swap_in(new)
+            return note_shown(self.path, snapshots)
         # Nobody has the file open to write, so a log beside it is not its own.
         return self._set_log_aside()
 

@@ -78,10 +78,13 @@ def cluster(project: Path, folder: Path, *workers: str) -> Iterator[Cluster]:
             "EVALS_CODE_PORT": str(ports[0]),
         }
 
+        sessions: list[int] = []
+
         def start(name: str, *command: str) -> int:
             log = folder / f"{name}.log"
             process = _running([BIN / command[0], *command[1:]], project, environment, log)
-            return running.enter_context(process).pid
+            sessions.append(running.enter_context(process).pid)
+            return sessions[-1]
 
         location = ("-m", "eval_pipeline.definitions", "-h", HOST, "-p", str(ports[0]))
         start("code", "dagster", "api", "grpc", *location)
@@ -92,6 +95,7 @@ def cluster(project: Path, folder: Path, *workers: str) -> Iterator[Cluster]:
         started = {name: start(name, *_worker(name, home)) for name in workers}
         webserver = Webserver(f"http://{HOST}:{ports[1]}")
         running.callback(webserver.close)
+        running.callback(_end_all, sessions)
         wait_for(webserver.answers)
         yield Cluster(webserver, project / "data" / "journal", started, environment)
 
@@ -177,19 +181,23 @@ def _running(
     try:
         yield process
     finally:
-        for how, patience_s in ((signal.SIGINT, 1.0), (signal.SIGTERM, 20.0), (signal.SIGKILL, 5)):
-            _end(process, how, patience_s)
+        _end_all([process.pid])
         process.wait()
 
 
-def _end(process: subprocess.Popen[bytes], how: signal.Signals, patience_s: float) -> None:
-    end = time.monotonic() + patience_s
-    for member in _members(process.pid):
-        with suppress(ProcessLookupError):
-            os.kill(member, how)
-    while _members(process.pid) and time.monotonic() < end:
-        process.poll()
-        time.sleep(0.1)
+def _end_all(sessions: Sequence[int]) -> None:
+    """Ends all processes of these sessions together, each time less gently."""
+    for how, patience_s in ((signal.SIGINT, 1.0), (signal.SIGTERM, 10.0), (signal.SIGKILL, 5.0)):
+        end = time.monotonic() + patience_s
+        for member in _all_members(sessions):
+            with suppress(ProcessLookupError):
+                os.kill(member, how)
+        while _all_members(sessions) and time.monotonic() < end:
+            time.sleep(0.1)
+
+
+def _all_members(sessions: Sequence[int]) -> list[int]:
+    return [member for session in sessions for member in _members(session)]
 
 
 def _members(session: int) -> list[int]:

@@ -85,7 +85,12 @@ def test_the_file_is_the_same_however_it_is_built(
 
     assert all(before)
     assert rows(warehouse) == before
-    assert {path.name for path in tmp_path.iterdir()} == {"evals.duckdb", "evals.lock", "journal"}
+    assert {path.name for path in tmp_path.iterdir()} == {
+        ".evals.shown",
+        "evals.duckdb",
+        "evals.lock",
+        "journal",
+    }
 
 
 def test_lines_of_any_length_are_loaded(tmp_path: Path) -> None:

@@ -1,9 +1,12 @@
-"""Twelve models on two workers, one of which is killed: make cluster-test, docs/scale.md."""
+"""Eight models on two workers, one of which is killed: make cluster-test, docs/scale.md."""
 
+import subprocess
 import time
 from collections import Counter
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import duckdb
@@ -21,7 +24,7 @@ from eval_pipeline.settings import Settings
 from eval_pipeline_tests.builders import settings_in
 from eval_pipeline_tests.cluster import PLACES, Cluster, cluster
 from eval_pipeline_tests.crowd import MODELS, Crowd
-from eval_pipeline_tests.project import ROOT, call
+from eval_pipeline_tests.project import ROOT, environment
 from eval_pipeline_tests.webserver import Run, wait_for
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1200)]
@@ -30,6 +33,8 @@ SAMPLE = ROOT / "data" / "sample" / "questions.jsonl"
 LATENCY_S = 0.2
 AT_ONCE, MODELS_AT_ONCE = 4, 4
 """Requests per model, and models per gateway over all workers, which have places for more."""
+PER_S, BUSY_S = 20, 10
+"""What the judge lets through, over all workers, who would ask it two or three times as much."""
 KILLED, LEFT = "first", "second"
 MIDDLE = range(40, 110)
 """So many answers of a model are known when its worker is killed."""
@@ -73,6 +78,7 @@ class Proof:
     judge_requests: int
     most_models: int
     most_requests: int
+    busiest: int
     results: list[Rows]
     results_of_one_process: list[Rows]
     events: Mapping[int, int]
@@ -82,7 +88,7 @@ class Proof:
         """How many items of a model were asked once, twice and so on."""
         return Counter(self.asked[model, key] for key in self.questions.values())
 
-    @property
+    @cached_property
     def questions(self) -> dict[str, str]:
         """What an item's question is called in the counts."""
         return {key.item_id: question_hash(item.question) for key, item in self.items.items()}
@@ -92,23 +98,38 @@ class Proof:
 def proof(tmp_path_factory: pytest.TempPathFactory) -> Proof:
     folder = tmp_path_factory.mktemp("cluster")
     items = load_benchmark(settings_in(folder, suites=[_sample()])).items
-    with Crowd(tuple(items.values())) as gateway:
-        alone = _project(folder / "alone", gateway)
-        done = call(alone.root, "evals run")
-        assert done.returncode == 0, done.stderr
-    with Crowd(tuple(items.values()), latency_s=LATENCY_S) as gateway:
-        shared = _project(folder / "shared", gateway)
+    with (
+        Crowd(tuple(items.values())) as undisturbed,
+        Crowd(tuple(items.values()), latency_s=LATENCY_S) as gateway,
+        ThreadPoolExecutor(1) as beside,
+    ):
+        alone = _project(folder / "alone", undisturbed)
+        shared = _project(folder / "shared", gateway, requests_per_minute=60 * PER_S)
+        # While the cluster starts.
+        done = beside.submit(_evaluated_alone, alone.root)
         with cluster(shared.root, folder, KILLED, LEFT) as running:
+            assert done.result().returncode == 0, done.result().stderr
             seen = _evaluated(running, gateway, shared, items, _results(alone))
     print_table(_table(seen), Console(width=120))
     return seen
+
+
+def _evaluated_alone(project: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["evals", "run"],
+        cwd=project,
+        env=environment() | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 def _sample() -> dict[str, object]:
     return {"name": "sample", "path": SAMPLE}
 
 
-def _project(folder: Path, gateway: Crowd) -> Settings:
+def _project(folder: Path, gateway: Crowd, **limits: int) -> Settings:
     folder.mkdir()
     return settings_in(
         folder,
@@ -116,6 +137,7 @@ def _project(folder: Path, gateway: Crowd) -> Settings:
         gateways=[{"name": "demo", "kind": "demo", "base_url": gateway.base_url}],
         concurrency={"num_workers": AT_ONCE, "max_concurrent_models": MODELS_AT_ONCE},
         judge={"num_workers": AT_ONCE},
+        overrides={JUDGE.id: limits} if limits else {},
         # To try whether a new model answers, all are asked at once.
         automation={"preflight": False},
     )
@@ -148,9 +170,10 @@ def _evaluated(
         judge_requests=gateway.requests[JUDGE.id],
         most_models=gateway.most_models,
         most_requests=gateway.most_requests,
+        busiest=gateway.busiest(BUSY_S),
         results=_results(settings),
         results_of_one_process=results_of_one_process,
-        events={count: _events_of(running, count) for count in (FEW, MANY)},
+        events=_events(running, FEW, MANY),
         seconds=seconds,
     )
 
@@ -199,11 +222,18 @@ def _rounded(cell: object) -> object:
     return round(cell, 9) if isinstance(cell, float) else cell
 
 
-def _events_of(running: Cluster, count: int) -> int:
-    """The rows that a run over so many items leaves in Dagster's event log."""
-    run_id = running.webserver.start("evaluate", MODELS[0], mode="FRESH", max_samples=count)
-    assert running.webserver.ended(run_id) == "SUCCESS"
-    return running.count(f"select count(*) from event_logs where run_id = '{run_id}'")
+def _events(running: Cluster, *counts: int) -> dict[int, int]:
+    """The rows that runs over so many items leave in Dagster's event log."""
+    web = running.webserver
+    runs = {
+        count: web.start("evaluate", model, mode="FRESH", max_samples=count)
+        for count, model in zip(counts, MODELS, strict=False)
+    }
+    assert [web.ended(run_id) for run_id in runs.values()] == ["SUCCESS"] * len(counts)
+    return {
+        count: running.count(f"select count(*) from event_logs where run_id = '{run_id}'")
+        for count, run_id in runs.items()
+    }
 
 
 def _table(proof: Proof) -> Table:
@@ -223,13 +253,14 @@ def _table(proof: Proof) -> Table:
         ("requests to the judge", proof.judge_requests),
         (f"models asked at once, limit {MODELS_AT_ONCE}", proof.most_models),
         (f"requests at once, limit {MODELS_AT_ONCE * AT_ONCE}", proof.most_requests),
+        (f"requests to the judge in the busiest {BUSY_S} s, limit {BUSY_S * PER_S}", proof.busiest),
         ("results equal to one process", "yes" if _equal(proof) else "NO"),
         *(
             (f"rows in event_logs of a run over {n} items", rows)
             for n, rows in proof.events.items()
         ),
     )
-    return Table("Twelve models, two workers, one killed", ("", "seen"), rows)
+    return Table("Eight models, two workers, one killed", ("", "seen"), rows)
 
 
 def _lost(proof: Proof) -> int:
@@ -293,6 +324,8 @@ def test_results_are_those_of_a_single_process(proof: Proof) -> None:
 def test_a_gateways_limit_holds_across_workers(proof: Proof) -> None:
     assert proof.most_models == MODELS_AT_ONCE
     assert proof.most_requests <= MODELS_AT_ONCE * AT_ONCE
+    # Requests arrive a little earlier or later after each other than they were sent.
+    assert proof.busiest <= 1.1 * BUSY_S * PER_S
 
 
 def test_dagsters_event_log_does_not_grow_with_items(proof: Proof) -> None:

@@ -5,18 +5,24 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import chdir, contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import dagster as dg
 import pytest
+from dagster._core.remote_origin import RegisteredCodeLocationOrigin
 
 from eval_pipeline.alive import Life, alive, life_of
 from eval_pipeline.benchmark import load_benchmark
+from eval_pipeline.definitions import build_definitions
 from eval_pipeline.defs.pools import pool_of
 from eval_pipeline.defs.sensors.dead_runs import (
+    SILENT,
     WORDS,
+    _runs_of,
     build_dead_runs,
     close_dead_runs,
+    close_silent_runs,
 )
 from eval_pipeline.journal import PREDICTIONS, Journal
 from eval_pipeline.providers.demo.faults import Faults
@@ -24,6 +30,7 @@ from eval_pipeline.providers.demo.minds import question_hash
 from eval_pipeline.providers.demo.server import DemoGateway
 from eval_pipeline.settings import Settings
 from eval_pipeline_tests.builders import settings_in
+from eval_pipeline_tests.dagster_runs import a_dagster_run
 from eval_pipeline_tests.project import ROOT, environment
 from eval_pipeline_tests.test_crash import MODEL, SAMPLE, a_project_with, lines_of
 from eval_pipeline_tests.test_pipeline import Graph
@@ -182,6 +189,96 @@ def test_the_sensor_says_whom_it_closed(tmp_path: Path, instance: dg.DagsterInst
     assert "Run run-1 (evaluate) is closed." in str(told)
     assert status_of(instance, run_id) is FAILED
     assert sensor.default_status is dg.DefaultSensorStatus.RUNNING
+
+
+DIES_BEFORE_ITS_LOCK = """
+import os, signal, sys
+import dagster as dg
+from eval_pipeline.definitions import find_job
+from eval_pipeline.defs import resources
+from eval_pipeline.settings import Settings
+
+def killed(*_):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+resources.alive = killed
+with dg.DagsterInstance.from_config(".") as instance:
+    find_job(Settings.from_env(), "metrics_only").execute_in_process(instance=instance)
+"""
+
+
+def test_a_run_that_died_between_its_start_and_its_lock_is_closed_when_it_has_long_been_silent(
+    tmp_path: Path,
+) -> None:
+    settings = settings_in(tmp_path)
+    (tmp_path / "dagster.yaml").write_text((ROOT / "dagster.yaml").read_text())
+    command = [sys.executable, "-c", DIES_BEFORE_ITS_LOCK]
+    env = environment() | {"PYTHONPATH": str(ROOT)}
+    subprocess.run(command, cwd=settings.root, env=env, check=False, stderr=subprocess.DEVNULL)
+    ours, died_at = (lambda _: True), datetime.now(UTC)
+    with chdir(settings.root), dg.DagsterInstance.from_config(".") as instance:
+        (run,) = instance.get_runs(dg.RunsFilter(statuses=[STARTED]))
+
+        soon = close_silent_runs(instance, settings.journal, ours, died_at + SILENT / 2)
+        of_others = close_silent_runs(
+            instance, settings.journal, lambda _: False, died_at + 2 * SILENT
+        )
+        with alive(settings.journal, run.run_id):
+            while_alive = close_silent_runs(instance, settings.journal, ours, died_at + 2 * SILENT)
+        later = close_silent_runs(instance, settings.journal, ours, died_at + 2 * SILENT)
+
+        assert (soon, of_others, while_alive) == ([], [], [])
+        assert later == [f"Run {run.run_id[:8]} (metrics_only) is closed. {WORDS}"]
+        assert status_of(instance, run.run_id) is FAILED
+
+
+def test_a_run_that_has_begun_a_step_or_told_something_lately_is_left_alone(
+    tmp_path: Path, instance: dg.DagsterInstance
+) -> None:
+    working, telling = a_run_of(instance, "run-1"), a_run_of(instance, "run-2")
+    noted(instance, working, "STEP_START", ago=timedelta(hours=2))
+    noted(instance, telling, "PIPELINE_START", ago=timedelta(hours=2))
+    noted(instance, telling, "PIPELINE_START", ago=timedelta(0))
+    later = datetime.now(UTC) + SILENT - timedelta(seconds=30)
+
+    closed = close_silent_runs(instance, tmp_path, lambda _: True, later)
+
+    assert closed == []
+    assert [status_of(instance, one) for one in (working, telling)] == [STARTED, STARTED]
+
+
+def noted(instance: dg.DagsterInstance, run_id: str, event: str, *, ago: timedelta) -> None:
+    """An event of a run, told so long ago."""
+    told = dg.DagsterEvent(event, "evaluate", step_key="predictions")
+    entry = dg.EventLogEntry(  # type: ignore[no-untyped-call]
+        error_info=None,
+        level=20,
+        user_message="",
+        run_id=run_id,
+        timestamp=(datetime.now(UTC) - ago).timestamp(),
+        step_key="predictions",
+        job_name="evaluate",
+        dagster_event=told,
+    )
+    instance.event_log_storage.store_event(entry)
+
+
+def test_only_runs_of_this_code_location_are_ours() -> None:
+    defs = build_definitions(Settings.from_env({}))
+    context = dg.build_sensor_context(repository_def=defs.get_repository_def())
+    context._code_location_origin = RegisteredCodeLocationOrigin("here")
+    runs = {
+        "launched here": a_dagster_run("STARTED"),
+        "launched elsewhere": a_dagster_run("STARTED", location="elsewhere"),
+        "evaluate": dg.DagsterRun(job_name="evaluate"),
+        "somebody_elses": dg.DagsterRun(job_name="somebody_elses"),
+        "__ASSET_JOB": dg.DagsterRun("__ASSET_JOB", asset_selection={dg.AssetKey("judged")}),
+        "their __ASSET_JOB": dg.DagsterRun("__ASSET_JOB", asset_selection={dg.AssetKey("theirs")}),
+    }
+
+    ours = [name for name, run in runs.items() if _runs_of(context)(run)]
+
+    assert ours == ["launched here", "evaluate", "__ASSET_JOB"]
 
 
 @contextmanager

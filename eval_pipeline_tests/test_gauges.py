@@ -3,7 +3,9 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Event
 
+import dagster as dg
 import pytest
 from starlette.testclient import TestClient
 
@@ -15,6 +17,7 @@ from eval_pipeline.settings import Settings
 from eval_pipeline.viewer.app import build_app
 from eval_pipeline.viewer.exposition import Family, Sample, exposed
 from eval_pipeline.viewer.gauges import of_results
+from eval_pipeline.viewer.queue import Queue
 from eval_pipeline.warehouse import Warehouse
 from eval_pipeline_tests.builders import (
     a_benchmark,
@@ -26,6 +29,7 @@ from eval_pipeline_tests.builders import (
     an_attempt,
     settings_in,
 )
+from eval_pipeline_tests.dagster_runs import a_dagster_run
 
 BENCHMARK = a_benchmark(*(a_question(f"q{number}") for number in range(1, 5)))
 COST = Usage(input_tokens=100, output_tokens=7, cost_usd=0.25)
@@ -99,6 +103,51 @@ def test_runs_at_work_tell_how_far_they_are(settings: Settings, web: TestClient)
     assert told["evals_runs_at_work"] == 1
     assert told['evals_queue{stage="predictions"}'] == 2
     assert told['evals_queue{stage="judged"}'] == 1
+
+
+def test_dagsters_queue_is_counted_by_status(settings: Settings, web: TestClient) -> None:
+    before = scraped(web)
+    home = settings.data / "dagster"
+    home.mkdir()
+    with dg.DagsterInstance.from_config(str(home)) as instance:
+        for status in ("QUEUED", "QUEUED", "STARTED", "SUCCESS"):
+            instance.add_run(a_dagster_run(status))
+    queue = Queue(settings, longest_s=60)
+    told = exposed(queue.families())
+
+    assert before["evals_dagster_up"] == 0
+    assert "evals_dagster_up 1\n" in told
+    statuses = re.findall(r'evals_dagster_runs\{status="(\w+)"\} (\d)', told)
+    assert dict(statuses) == {
+        "queued": "2",
+        "not_started": "0",
+        "starting": "0",
+        "started": "1",
+        "canceling": "0",
+    }
+    assert 0 < float(told.rpartition(" ")[2]) < 3600
+    # What was seen a moment ago is still known.
+    assert next(queue.families()).samples == [Sample(True)]
+
+
+def test_a_storage_of_dagsters_that_is_down_or_hangs_keeps_nothing_else_from_being_told(
+    settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    answered = Event()
+
+    def hang(_: Settings) -> None:
+        answered.wait(60)
+
+    def fail(_: Settings) -> None:
+        raise OSError("postgresql://evals:secret@nowhere")
+
+    told = [exposed(Queue(settings, look, longest_s=0.01).families()) for look in (hang, fail)]
+    told.append(exposed(Queue(settings, fail).families()))
+    answered.set()
+
+    assert ["evals_dagster_up 0" in one for one in told] == [True] * 3
+    assert not any("evals_dagster_runs" in one for one in told)
+    assert "OSError" in caplog.text and "secret" not in caplog.text
 
 
 def test_requests_are_counted_by_route_and_not_by_what_anybody_invents(web: TestClient) -> None:

@@ -19,6 +19,7 @@ from eval_pipeline.defs.config import (
     ReportsConfig,
 )
 from eval_pipeline.defs.graph import build_graph
+from eval_pipeline.defs.job_options import stages_of, with_options
 from eval_pipeline.defs.jobs import PART_OF
 from eval_pipeline.defs.launch import run_job
 from eval_pipeline.defs.partitions import RANGE_END, RANGE_START
@@ -51,6 +52,14 @@ class Launched:
         config = json.dumps({"ops": ops}) if stages else None
         with undrawn():
             return run_job(job, self.instance, partition=model, config=config)
+
+    def anew(
+        self, name: str, model: str | None = None, budget_usd: float | None = None
+    ) -> list[str]:
+        """As with `evals job --fresh --budget`."""
+        job = find_job(self.settings, name)
+        with undrawn():
+            return run_job(job, self.instance, partition=model, budget_usd=budget_usd, fresh=True)
 
     def asked(self, *models: str) -> int:
         """How often these were asked since the last time."""
@@ -106,6 +115,37 @@ def test_the_launchpad_begins_with_what_the_settings_say(tmp_path: Path) -> None
     assert begins["refresh_catalog"]["model_catalog"]["config"]["models"] == ["demo/weak"]
 
 
+@pytest.mark.parametrize(
+    ("name", "changed"),
+    [
+        (
+            "evaluate",
+            {"predictions": {"mode": "FRESH", "budget_usd": 3}, "judged": {"budget_usd": 3}},
+        ),
+        ("fix_judge", {"judged": {"mode": "FRESH", "budget_usd": 3}}),
+        ("analyze", {"run_reports": {"fresh": True, "budget_usd": 3}}),
+    ],
+)
+def test_what_any_job_may_cost_and_that_all_is_done_anew_can_be_said_in_a_word(
+    tmp_path: Path, name: str, changed: dict[str, dict[str, object]]
+) -> None:
+    begins = defaults(settings_in(tmp_path), name)
+
+    for given in (begins, {}):
+        config = with_options(name, given, stages_of(begins), budget_usd=3, fresh=True)
+
+        for stage, values in changed.items():
+            before = given.get("ops", {}).get(stage, {}).get("config", {})
+            assert config["ops"][stage]["config"] == {**before, **values}
+    both = defaults(settings_in(tmp_path), "evaluate_all")
+    config = with_options("evaluate_all", both, stages_of(both), budget_usd=3, fresh=True)
+    asking, judging = (
+        config["ops"]["every_model"]["config"][one] for one in ("predictions", "judged")
+    )
+    assert (asking["mode"], judging["mode"]) == ("FRESH", "AUTO")
+    assert asking["budget_usd"] == judging["budget_usd"] == 3
+
+
 def test_dagster_writes_our_log_as_lines_if_the_settings_say_so(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -156,6 +196,12 @@ def test_evaluate_evaluates_one_model(launched: Launched) -> None:
     assert launched.asked("demo/weak") == 3 and launched.asked("demo/judge") == 3
     assert launched.asked("demo/strong", "demo/average") == 0
     assert launched.rows("select model, judged from leaderboard") == [("demo/weak", 3)]
+
+    # With --fresh all of it is asked anew, and with a budget no more than that pays for.
+    assert launched.anew("evaluate", "demo/weak") == []
+    assert launched.asked("demo/weak") == 3
+    launched.anew("evaluate", "demo/weak", budget_usd=1e-9)
+    assert launched.asked("demo/weak") < 3
 
 
 def test_evaluate_without_a_partition_says_what_is_missing_and_asks_nobody(
@@ -262,6 +308,9 @@ def test_what_fails_inside_evaluate_all_fails_it_with_the_reason(launched: Launc
         ("evals job evaluate", "evaluate needs a model: --model."),
         ("evals job fix_judge -m demo/weak", "leave out --model"),
         ("evals job evaluate -m demo/nobody", "demo/nobody is no partition"),
+        ("evals job metrics_only --budget 3", "metrics_only asks no model: leave out --budget"),
+        ("evals job fix_evaluation --fresh", "evals job evaluate_all --fresh"),
+        ("evals job fix_judge --budget -1", "--budget"),
         ("evals job fix_judge --config {", "The config is no JSON"),
         ("evals job fix_judge --config []", "The config must be an object"),
         (

@@ -7,7 +7,7 @@ import pytest
 
 from eval_pipeline.outcomes import Outcome
 from eval_pipeline.providers.chat import ProviderError
-from eval_pipeline.providers.limits import Meter, RetryPolicy, Window, parse_retry_after
+from eval_pipeline.providers.limits import RetryPolicy, Window, parse_retry_after
 from eval_pipeline.providers.pace import Halt
 from eval_pipeline_tests.builders import ask
 from eval_pipeline_tests.test_exam_judge import ScriptedProvider
@@ -135,28 +135,6 @@ def test_it_narrows_down_to_one_and_recovers_up_to_the_setting() -> None:
     assert widths == sorted(widths)
     assert len(widths) < 40
     assert window.width == 64
-
-
-def test_a_meter_paces_evenly() -> None:
-    meter, moment, starts = Meter(per_minute=120), 100.0, []
-
-    for _ in range(5):
-        moment += meter.ready_in(moment)
-        meter.take(1, moment)
-        starts.append(moment - 100)
-
-    assert starts == pytest.approx([0, 0.45, 0.95, 1.45, 1.95])
-
-
-def test_a_meter_makes_up_for_what_was_used_in_truth() -> None:
-    dear, cheap = Meter(per_minute=6000), Meter(per_minute=6000)
-    for meter in (dear, cheap):
-        meter.take(205, now=100)
-
-    dear.correct(300)
-    cheap.correct(-100)
-
-    assert (dear.ready_in(100), cheap.ready_in(100)) == pytest.approx((5, 1))
 
 
 def test_to_be_turned_away_is_no_failure_and_may_happen_more_often() -> None:

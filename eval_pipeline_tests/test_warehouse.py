@@ -11,14 +11,18 @@ from datetime import timedelta
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Event, Thread
+from typing import Any
 
 import duckdb
 import pytest
 
+from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.journal import (
     ATTEMPTS,
     DIAGNOSES,
     LABELS,
+    PREDICTIONS,
     RECLASSIFIED,
     REJUDGED,
     SIGHTINGS,
@@ -27,6 +31,7 @@ from eval_pipeline.journal import (
 )
 from eval_pipeline.queries import apply_migrations, migration_names
 from eval_pipeline.records import Attempt, Label, Repeat, Sighting
+from eval_pipeline.shown import covers, shown_of
 from eval_pipeline.warehouse import Warehouse
 from eval_pipeline_tests.builders import (
     NOON,
@@ -317,6 +322,57 @@ def test_processes_at_once_lose_no_row_and_disturb_no_reader(tmp_path: Path) -> 
     assert len(rows) == len(set(rows)) == 1 + PROCESSES * ROUNDS * ROWS
 
 
+@pytest.mark.parametrize("published", [True, False])
+def test_who_waits_to_publish_does_nothing_if_that_was_published_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, published: bool
+) -> None:
+    warehouse, waits = the_warehouse(tmp_path), Event()
+    journal = warehouse.journal
+    mine, of_others = (a_prediction("q1", run_id=name) for name in ("mine", "others"))
+    journal.write_whole(PREDICTIONS, "demo/strong", "mine", records=[mine])
+
+    def seen(*given: Any) -> dict[str, list[str]]:
+        found = shown_of(*given)
+        waits.set()
+        return found
+
+    monkeypatch.setattr("eval_pipeline.warehouse.shown_of", seen)
+    with warehouse.claim():
+        thread = Thread(target=warehouse.publish)
+        thread.start()
+        assert waits.wait(20)
+        if published:
+            warehouse._publish((), force=False)
+        journal.write_whole(PREDICTIONS, "demo/strong", "others", records=[of_others])
+    thread.join()
+
+    with warehouse.reading() as db:
+        runs = db.sql("select run_id from predictions where run_id in ('mine', 'others')")
+        # Who had nothing done for it builds the file, with all that is there by then.
+        assert len(runs.fetchall()) == (1 if published else 2)
+
+
+@pytest.mark.parametrize(
+    ("shown", "wanted", "is_covered"),
+    [
+        (["a 5", "b 7"], ["a 5"], True),
+        (["a 6"], ["a 5"], True),
+        (["a 4"], ["a 5"], False),
+        (["b 7"], ["a 5"], False),
+        (["a 5 123"], ["a 5 122"], False),
+        ([], [], True),
+    ],
+)
+def test_a_file_covers_what_is_in_it_or_has_grown_since(
+    shown: list[str], wanted: list[str], *, is_covered: bool
+) -> None:
+    known = {"predictions": fingerprint(*shown)}
+
+    assert covers({"predictions": shown}, known, {"predictions": wanted}) is is_covered
+    # What was noted beside another file says nothing about this one.
+    assert not covers({"predictions": shown}, {"predictions": "other"}, {"predictions": wanted})
+
+
 def test_what_a_killed_publisher_left_is_removed_and_the_old_file_stays(tmp_path: Path) -> None:
     warehouse = the_warehouse(tmp_path)
     a_journal(tmp_path, a_prediction("q2"))
@@ -332,7 +388,12 @@ def test_what_a_killed_publisher_left_is_removed_and_the_old_file_stays(tmp_path
 
     assert len(left) == 1
     assert seen == [("q1", "42")]
-    assert {path.name for path in tmp_path.iterdir()} == {"evals.duckdb", "evals.lock", "journal"}
+    assert {path.name for path in tmp_path.iterdir()} == {
+        ".evals.shown",
+        "evals.duckdb",
+        "evals.lock",
+        "journal",
+    }
     assert answers(warehouse) == [("q1", "42"), ("q2", "42")]
 
 

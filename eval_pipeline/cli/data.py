@@ -13,7 +13,8 @@ from eval_pipeline.cli.places import open_warehouse, report_on
 from eval_pipeline.cli.rows import Format, file_of, format_of, print_rows
 
 if TYPE_CHECKING:  # these take a moment to load that `evals --help` does without
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
+    from datetime import datetime
 
     from eval_pipeline.deleting import DoomedRun, RunKey
     from eval_pipeline.settings import Settings
@@ -74,6 +75,13 @@ def prune(
     older_than: Annotated[
         int, typer.Option("--older-than", min=1, metavar="DAYS", help="Opened so long ago.")
     ] = 90,
+    history: Annotated[
+        bool,
+        typer.Option(
+            "--history",
+            help="Instead, delete what Dagster keeps of its own runs that ended so long ago.",
+        ),
+    ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask whether I mean it.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -81,13 +89,20 @@ def prune(
 
     Kept is what is on a leaderboard, and of each model, experiment and benchmark version the latest
     run. What only deleted runs have been told is asked anew if it is needed again.
+
+    With --history no result is touched: what goes are Dagster's records, event logs and captured
+    output of its runs, but for those of the latest materialization of each asset and partition.
     """
     from datetime import timedelta
 
     from eval_pipeline.deleting import prunable_runs
     from eval_pipeline.records import now
 
-    before = (now() - timedelta(days=older_than)).replace(tzinfo=None)
+    since = now() - timedelta(days=older_than)
+    if history:
+        _forget(since, yes=yes, as_json=as_json)
+        return
+    before = since.replace(tzinfo=None)
     _delete(lambda warehouse, finished: prunable_runs(warehouse, before), yes=yes, as_json=as_json)
 
 
@@ -125,6 +140,29 @@ def _delete(choose: "Callable[..., Sequence[DoomedRun]]", *, yes: bool, as_json:
         say(f"The report {report} is left where it is.")
 
 
+def _forget(before: "datetime", *, yes: bool, as_json: bool) -> None:
+    """Deletes what Dagster has on its old runs, if that is meant."""
+    from eval_pipeline.defs.history import forget_runs, forgettable_runs
+    from eval_pipeline.deployment import refuse_production
+    from eval_pipeline.settings import Settings
+
+    settings = Settings.from_env()
+    refuse_production(settings)
+    runs = forgettable_runs(settings, before)
+    if runs:
+        some = f"{len(runs):,} runs that ended before {before:%Y-%m-%d %H:%M} UTC"
+        _confirm(
+            [f"What Dagster keeps of {some} would be deleted for good. No result is touched."],
+            yes=yes,
+            as_json=as_json,
+        )
+    gone = forget_runs(settings, runs)
+    if as_json:
+        print_json({"forgotten": gone})
+    else:
+        say(f"Dagster has forgotten {gone:,} runs." if runs else "There is nothing to delete.")
+
+
 def rebuild() -> None:
     """Build the DuckDB file anew from the journal; no model is asked anything."""
     warehouse = open_warehouse()
@@ -142,10 +180,15 @@ def schema() -> None:
 def _make_sure(doomed: "Sequence[DoomedRun]", *, yes: bool, as_json: bool) -> None:
     """Says what would go, and ends the command unless that is meant."""
     from eval_pipeline.deleting import in_words
+
+    _confirm(in_words(doomed), yes=yes, as_json=as_json)
+
+
+def _confirm(lines: "Iterable[str]", *, yes: bool, as_json: bool) -> None:
     from eval_pipeline.runs import RunError
 
     if not as_json:
-        for line in in_words(doomed):
+        for line in lines:
             say(line)
     if yes:
         return

@@ -137,11 +137,27 @@ def list_jobs(*, as_json: bool) -> None:
         say(f"{one.name}: {one.description}")
 
 
-def start_job(name: str, model: str | None, config: str | None, *, as_json: bool) -> None:
+def start_job(
+    name: str,
+    model: str | None,
+    config: str | None,
+    *,
+    budget_usd: float | None,
+    fresh: bool,
+    as_json: bool,
+) -> None:
     """Runs one of them."""
     settings = Settings.from_env()
     found, tags = find_job(settings, name), command(settings)
-    work = partial(run_job, found, partition=model, config=config, tags=tags)
+    work = partial(
+        run_job,
+        found,
+        partition=model,
+        config=config,
+        tags=tags,
+        budget_usd=budget_usd,
+        fresh=fresh,
+    )
     carry_out(settings, work, as_json=as_json)
 
 

@@ -243,6 +243,15 @@ def job(
         str | None, typer.Option(help="Run config as JSON, instead of what the settings say.")
     ] = None,
     *,
+    budget: Annotated[
+        float | None,
+        typer.Option(
+            metavar="USD", help="Stop when the run has cost so much.", callback=checked.a_budget
+        ),
+    ] = None,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Ask (or judge, or analyse) everything anew.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Run one of Dagster's jobs, with the same history as in the UI."""
@@ -251,4 +260,4 @@ def job(
     if name is None:
         list_jobs(as_json=as_json)
     else:
-        start_job(name, model, config, as_json=as_json)
+        start_job(name, model, config, budget_usd=budget, fresh=fresh, as_json=as_json)

@@ -239,7 +239,7 @@ def metrics(
     settings: dg.ResourceParam[Settings], warehouse: WarehouseResource
 ) -> dg.MaterializeResult[None]:
     """Accuracy with its interval, calibration, cost, speed and coverage per run and slice."""
-    warehouse.publish()
+    warehouse.publish_once()
     with warehouse.get_connection() as db:
         return dg.MaterializeResult(
             metadata={
@@ -255,7 +255,7 @@ def metrics(
 @dg.asset(group_name="results", deps=[metrics], kinds={"duckdb"})
 def comparisons(warehouse: WarehouseResource) -> dg.MaterializeResult[None]:
     """All pairs of models, item by item: difference with interval, corrected p-value, ties."""
-    warehouse.publish()
+    warehouse.publish_once()
     with warehouse.get_connection() as db:
         return dg.MaterializeResult(
             metadata={
@@ -272,7 +272,7 @@ def leaderboard(
     settings: dg.ResourceParam[Settings], warehouse: WarehouseResource
 ) -> dg.MaterializeResult[None]:
     """One row per model, experiment and judge: the mean of its latest 10 complete runs."""
-    warehouse.publish()
+    warehouse.publish_once()
     report = settings.reports / "leaderboard.md"
     with warehouse.get_connection() as db:
         shown = {

@@ -16,6 +16,7 @@ from eval_pipeline.defs.automation import RESULTS, SEES_TO_THE_REST
 from eval_pipeline.defs.config import JudgedConfig, PredictionsConfig, ReportsConfig
 from eval_pipeline.defs.graph import build_graph
 from eval_pipeline.defs.instance import dagster_instance
+from eval_pipeline.defs.job_options import stages_of, with_options
 from eval_pipeline.defs.partitions import MODELS, SOME, tags_for
 from eval_pipeline.deployment import journal_of
 from eval_pipeline.discovery import listed_models, look_up, pick
@@ -165,13 +166,22 @@ def run_job(
     partition: str | None = None,
     config: str | None = None,
     tags: Mapping[str, str] | None = None,
+    budget_usd: float | None = None,
+    fresh: bool = False,
 ) -> list[str]:
     """One job as `dagster job execute` runs it; returns what went wrong, in sentences."""
     if job.partitions_def is not None and partition is None:
         raise RunError(f"{job.name} needs a model: --model. For all of them there is evaluate_all.")
     if job.partitions_def is None and partition is not None:
         raise RunError(f"{job.name} is for all models at once: leave out --model.")
-    given = _default_config(job, partition) if config is None else _parsed(config)
+    default = _default_config(job, partition)
+    given = with_options(
+        job.name,
+        default if config is None else _parsed(config),
+        stages_of(default),
+        budget_usd=budget_usd,
+        fresh=fresh,
+    )
     try:
         result = job.execute_in_process(
             instance=instance,

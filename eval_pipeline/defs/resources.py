@@ -8,7 +8,7 @@ from typing import Any, Self
 import dagster as dg
 import duckdb
 from dagster_duckdb import DuckDBResource
-from pydantic import Field
+from pydantic import Field, PrivateAttr
 
 from eval_pipeline.alive import alive
 from eval_pipeline.deployment import may_write
@@ -34,6 +34,8 @@ class WarehouseResource(DuckDBResource):
         default=False, description="Whether this is production, not to be changed."
     )
 
+    _has_published: bool = PrivateAttr(default=False)
+
     @contextmanager
     def yield_for_execution(self, context: dg.InitResourceContext) -> Iterator[Self]:
         """As long as a run has this, which all of ours need, it is known to be alive."""
@@ -55,6 +57,15 @@ class WarehouseResource(DuckDBResource):
     def publish(self, *parts: Stream[Any]) -> None:
         """Brings the DuckDB file, or these parts of it, up to date with the journal."""
         self._warehouse.publish(*parts)
+        self._has_published = self._has_published or not parts
+
+    def publish_once(self) -> None:
+        """For steps that journal nothing: what an earlier step of this run has published will do.
+
+        While others are at work there would always be something newer, which they publish.
+        """
+        if not self._has_published:
+            self.publish()
 
     @contextmanager
     def get_connection(self) -> Iterator[duckdb.DuckDBPyConnection]:

@@ -14,6 +14,7 @@ from eval_pipeline.providers.client import CONNECT_TIMEOUT_S, HttpProvider, open
 from eval_pipeline.providers.deadline import Deadline
 from eval_pipeline.providers.demo.server import DemoGateway
 from eval_pipeline.providers.dialects.dialect import DIALECTS
+from eval_pipeline.providers.ledger import Ledger, ledger_file
 from eval_pipeline.providers.pace import Meters, Pace
 from eval_pipeline.records import DialectName, Item, Model
 from eval_pipeline.settings import Settings
@@ -58,8 +59,10 @@ class Gateways:
     def pace(self, model: Model, most: int) -> Pace:
         """How fast the model may be asked: its own limits, and its gateway's with all others."""
         gateway = self._settings.gateway(model.gateway)
-        shared = self._meters.setdefault(gateway.name, _meters(gateway))
-        own = _meters(self._settings.override(model))
+        if gateway.name not in self._meters:
+            self._meters[gateway.name] = self._metered(gateway, "gateway", gateway.name)
+        shared = self._meters[gateway.name]
+        own = self._metered(self._settings.override(model), "model", model.id)
         return Pace(most, meters=[own, shared], longest_wait_s=self._settings.requests.total_s)
 
     @asynccontextmanager
@@ -81,6 +84,17 @@ class Gateways:
             **DIALECTS[dialect].headers(key.get_secret_value() if key else None),
         }
 
+    def _metered(self, limits: RateLimits, *names: str) -> Meters:
+        """Limits that hold over all processes that share the folder of data."""
+        meters = Meters(
+            requests_per_minute=limits.requests_per_minute,
+            tokens_per_minute=limits.tokens_per_minute,
+            ledger=Ledger(ledger_file(self._settings.data, *names)),
+        )
+        if meters:
+            self._open.push_async_callback(meters.settle)
+        return meters
+
     def _session(self, gateway: str, *, secure: bool) -> aiohttp.ClientSession:
         if (gateway, secure) not in self._sessions:
             session = open_session(secure=secure)
@@ -93,12 +107,6 @@ class Gateways:
             demo = DemoGateway(tuple(self._demo_items))
             self._demo = self._open.enter_context(demo).base_url
         return self._demo
-
-
-def _meters(limits: RateLimits) -> Meters:
-    return Meters(
-        requests_per_minute=limits.requests_per_minute, tokens_per_minute=limits.tokens_per_minute
-    )
 
 
 def _check_key(gateway: Gateway, settings: Settings) -> None:

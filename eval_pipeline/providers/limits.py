@@ -4,11 +4,22 @@ from collections import deque
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from typing import NamedTuple
 
 SMALLEST_BURST = 10
 BURST_SHARE = 0.5
 FASTEST_GROWTH = 0.1
 LATEST_TIMER_S = 0.05
+LONGEST_SHARE_S = 1.0
+"""So much of a limit is taken in advance at most; with a process that is killed, it is lost."""
+ROUNDING_S = 1e-9
+
+
+class Wanted(NamedTuple):
+    """How long a limit is used up by what is wanted, and by what earlier requests took besides."""
+
+    seconds: float
+    owed_s: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -90,24 +101,57 @@ class Window:
             self._bad -= self._turned_away.popleft()
 
 
-class Meter:
-    """So much per minute, evenly."""
+class Share:
+    """So much per minute, evenly, out of what all who share the limit may use.
+
+    It is taken in advance: for one request at first, and for more, up to a second's worth, by who
+    uses up all of it without a pause. What is not used in its time is lost.
+    """
 
     def __init__(self, per_minute: float) -> None:
         self._per_s = per_minute / 60
-        self._next = float("-inf")
+        self._next = self._ends = float("-inf")
+        self._size = 0.0
+        self._owed = self._told = 0.0
+
+    def covers(self, amount: float, now: float) -> bool:
+        """Whether so much of it is left."""
+        left = self._ends - self._next
+        return now <= self._ends + LATEST_TIMER_S and left >= amount / self._per_s - ROUNDING_S
+
+    def wanted(self, amount: float, now: float) -> Wanted:
+        """What to take: so much at least."""
+        at_once = now <= self._ends
+        more = 2 * self._size if at_once else 0.0
+        self._size = max(amount, min(more, self._per_s * LONGEST_SHARE_S))
+        # What is left is too little for this, and so goes back.
+        left_s = self._ends - max(self._next, now) if at_once else 0.0
+        self._told = self._owed
+        return Wanted(self._size / self._per_s, self._owed / self._per_s - max(0.0, left_s))
+
+    def given(self, wanted: Wanted, begins: float) -> None:
+        """It was taken from then on."""
+        self._next, self._ends = begins, begins + wanted.seconds
+        self._owed -= self._told
 
     def ready_in(self, now: float) -> float:
-        """Seconds until something may be taken."""
+        """Seconds until something may be used."""
         return max(0.0, self._next - now)
 
-    def take(self, amount: float, now: float) -> None:
+    def use(self, amount: float, now: float) -> None:
         """Uses up so much; what a timer was late by is not lost."""
         self._next = max(self._next, now - LATEST_TIMER_S) + amount / self._per_s
 
     def correct(self, amount: float) -> None:
-        """So much more (or less) was used than was taken."""
+        """So much more (or less) was used than was expected; all others are to know, too."""
+        self._owed += amount
         self._next += amount / self._per_s
+        self._ends += amount / self._per_s
+
+    def debt(self) -> Wanted | None:
+        """What others do not know yet."""
+        self._told = self._owed
+        return Wanted(0.0, self._owed / self._per_s) if self._owed else None
 
 
 def parse_retry_after(text: str | None, now: datetime) -> float | None:

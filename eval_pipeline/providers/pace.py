@@ -1,14 +1,18 @@
 """How fast one model is asked: so many at once, so much per minute, and less when it says so."""
 
 import asyncio
+import random
 import time
 from collections import deque
 from collections.abc import Sequence
 from contextlib import AsyncExitStack, suppress
 
-from eval_pipeline.providers.limits import Meter, Window
+from eval_pipeline.providers.ledger import Ledger
+from eval_pipeline.providers.limits import Share, Wanted, Window
 
 LONGEST_STEP_S = 0.25
+BETWEEN_TRIES_S = (0.001, 0.005)
+"""Somebody else writes to the ledger for a fraction of this."""
 
 
 class Halted(Exception):  # noqa: N818
@@ -50,42 +54,73 @@ class Halt:
 
 
 class Meters:
-    """So many requests and tokens per minute; those who share them take turns."""
+    """So many requests and tokens per minute, of all who share the ledger; here they take turns."""
 
     def __init__(
-        self, *, requests_per_minute: float | None = None, tokens_per_minute: float | None = None
+        self,
+        *,
+        requests_per_minute: float | None = None,
+        tokens_per_minute: float | None = None,
+        ledger: Ledger | None = None,
     ) -> None:
-        self._requests = Meter(requests_per_minute) if requests_per_minute else None
-        self._tokens = Meter(tokens_per_minute) if tokens_per_minute else None
+        limits = {"requests": requests_per_minute, "tokens": tokens_per_minute}
+        self._shares = {name: Share(limit) for name, limit in limits.items() if limit}
+        self._ledger = ledger or Ledger()
         self.turn = asyncio.Lock()
 
     def __bool__(self) -> bool:
-        return self._requests is not None or self._tokens is not None
+        return bool(self._shares)
 
-    async def wait(self, halt: Halt) -> None:
-        """Until a request may be made."""
+    async def wait(self, halt: Halt, tokens: float) -> None:
+        """Until a request of so many tokens may be made."""
         if halt.halted:
             raise Halted
+        amounts, moment = _amounts(tokens), time.monotonic()
+        await self._take(
+            {
+                name: share.wanted(amounts[name], moment)
+                for name, share in self._shares.items()
+                if not share.covers(amounts[name], moment)
+            },
+            halt,
+        )
         while (seconds := self._ready_in(time.monotonic())) > 0:
             # In short steps: what was expected is corrected meanwhile.
             await halt.sleep(min(seconds, LONGEST_STEP_S))
 
-    def take(self, tokens: float) -> None:
+    def use(self, tokens: float) -> None:
         """A request is made."""
-        moment = time.monotonic()
-        if self._requests:
-            self._requests.take(1, moment)
-        if self._tokens:
-            self._tokens.take(tokens, moment)
+        amounts, moment = _amounts(tokens), time.monotonic()
+        for name, share in self._shares.items():
+            share.use(amounts[name], moment)
 
     def correct(self, tokens: float) -> None:
         """It took so many more tokens than were expected."""
-        if self._tokens:
-            self._tokens.correct(tokens)
+        if share := self._shares.get("tokens"):
+            share.correct(tokens)
+
+    async def settle(self) -> None:
+        """Has all others know of what was corrected since something was taken last."""
+        debts = {name: debt for name, share in self._shares.items() if (debt := share.debt())}
+        with suppress(Halted):
+            await self._take(debts, Halt())
+
+    async def _take(self, wanted: dict[str, Wanted], halt: Halt) -> None:
+        if not wanted:
+            return
+        while (waits := await self._taken(wanted)) is None:
+            await halt.sleep(random.uniform(*BETWEEN_TRIES_S))  # noqa: S311
+        moment = time.monotonic()
+        for name, seconds in waits.items():
+            self._shares[name].given(wanted[name], moment + seconds)
+
+    async def _taken(self, wanted: dict[str, Wanted]) -> dict[str, float] | None:
+        if self._ledger.path is None:
+            return self._ledger.take(wanted)
+        return await asyncio.to_thread(self._ledger.take, wanted)  # a disk may be slow
 
     def _ready_in(self, moment: float) -> float:
-        meters = (self._requests, self._tokens)
-        return max((meter.ready_in(moment) for meter in meters if meter), default=0.0)
+        return max((share.ready_in(moment) for share in self._shares.values()), default=0.0)
 
 
 class Pace:
@@ -187,9 +222,13 @@ class Pace:
         async with AsyncExitStack() as turns:
             for meters in self._meters:
                 await turns.enter_async_context(meters.turn)
-                await meters.wait(halt)
+                await meters.wait(halt, tokens)
             for meters in self._meters:
-                meters.take(tokens)
+                meters.use(tokens)
+
+
+def _amounts(tokens: float) -> dict[str, float]:
+    return {"requests": 1.0, "tokens": tokens}
 
 
 def _finish(future: asyncio.Future[None]) -> None:

@@ -29,6 +29,7 @@ from eval_pipeline.viewer.links import BadPathError, Links, meant
 from eval_pipeline.viewer.making import MakeDocument, Maker, find_model
 from eval_pipeline.viewer.page import AskedError, NotThereError, Page, View
 from eval_pipeline.viewer.pages.items import image
+from eval_pipeline.viewer.queue import Queue
 from eval_pipeline.viewer.rendering import TYPES, render, static_files
 
 LONGEST_FORM = 4_000
@@ -42,7 +43,7 @@ def build_app(settings: Settings) -> Starlette:
     sessions, requests = Sessions(tokens), Requests()
     routes = [
         Route(HEALTH, _health(Health(settings))),
-        Route(METRICS, _metrics(maker, requests)),
+        Route(METRICS, _metrics(maker, requests, Queue(settings))),
         *(Route(address, _page(maker, make)) for address, make in PAGES.items()),
         Route(f"{RUN}progress.json", _progress(maker)),
         Route("/items/{suite}/{item_id}/image.{form}", _image(maker)),
@@ -73,11 +74,12 @@ def _health(health: Health) -> Handler:
     return show
 
 
-def _metrics(maker: Maker, requests: Requests) -> Handler:
+def _metrics(maker: Maker, requests: Requests, queue: Queue) -> Handler:
     def make() -> str:
         published = maker.kept_text(METRICS, lambda view: exposed(of_results(view.db)))
         at_work = maker.follower.at_work()
-        return published + exposed([*of_now(maker.settings, at_work), *requests.families()])
+        now = [*of_now(maker.settings, at_work), *queue.families(), *requests.families()]
+        return published + exposed(now)
 
     async def show(request: Request) -> Response:
         del request

@@ -1,10 +1,12 @@
 """Closing runs whose process is gone: Dagster itself would show them as running for ever."""
 
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import dagster as dg
 
-from eval_pipeline.alive import bury, dead_ones
+from eval_pipeline.alive import Life, bury, dead_ones, life_of
 from eval_pipeline.defs.pools import free_places
 from eval_pipeline.settings import Settings
 
@@ -13,6 +15,9 @@ WORDS = (
     "Its process is gone (killed, or the machine stopped). "
     "What was answered is kept; materialize again to go on."
 )
+SILENT = timedelta(minutes=5)
+"""From the start of a run to its lock it takes a moment; clocks of machines differ by less."""
+IsOurs = Callable[[dg.DagsterRun], bool]
 
 
 def build_dead_runs(settings: Settings) -> dg.Definitions:
@@ -25,7 +30,9 @@ def build_dead_runs(settings: Settings) -> dg.Definitions:
         "What they had been answered is kept: materialize again to go on.",
     )
     def dead_runs(context: dg.SensorEvaluationContext) -> dg.SkipReason:
-        closed = close_dead_runs(context.instance, settings.journal)
+        instance, ours = context.instance, _runs_of(context)
+        closed = close_dead_runs(instance, settings.journal)
+        closed += close_silent_runs(instance, settings.journal, ours, datetime.now(UTC))
         for sentence in closed:
             context.log.warning(sentence)
         return dg.SkipReason(" ".join(closed) or "no run has died")
@@ -41,6 +48,49 @@ def close_dead_runs(instance: dg.DagsterInstance, journal: Path) -> list[str]:
     """
     closed = [_close(instance, journal, run_id) for run_id in dead_ones(journal)]
     return [sentence for sentence in closed if sentence is not None]
+
+
+def close_silent_runs(
+    instance: dg.DagsterInstance, journal: Path, is_ours: IsOurs, now: datetime
+) -> list[str]:
+    """Closes the runs that died between their start and their lock, and says which.
+
+    Whoever waits for a place at a gateway, or loads much, has the lock by then. Runs that have not
+    come so far as to start are closed by Dagster's run monitoring.
+    """
+    before = now - SILENT
+    started = dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED], updated_before=before)
+    runs = [run for run in instance.get_runs(started) if is_ours(run)]
+    lost = [run.run_id for run in runs if _has_been_silent(instance, run.run_id, before)]
+    # Looked at last, for until now it may have got its lock.
+    lost = [run_id for run_id in lost if life_of(journal, run_id) is Life.UNKNOWN]
+    closed = [_close(instance, journal, run_id) for run_id in lost]
+    return [sentence for sentence in closed if sentence is not None]
+
+
+def _has_been_silent(instance: dg.DagsterInstance, run_id: str, since: datetime) -> bool:
+    """Whether it has begun no step, before which it takes the lock, and told nothing since then."""
+    begun = dg.DagsterEventType.STEP_START
+    if instance.get_records_for_run(run_id, of_type=begun, limit=1).records:
+        return False
+    last = instance.get_records_for_run(run_id, limit=1, ascending=False).records
+    return all(one.event_log_entry.timestamp < since.timestamp() for one in last)
+
+
+def _runs_of(context: dg.SensorEvaluationContext) -> IsOurs:
+    """Whether a run is of this code location: other projects may share the instance."""
+    here, ours = context.code_location_origin, context.repository_def
+
+    def is_ours(run: dg.DagsterRun) -> bool:
+        if (origin := run.remote_job_origin) is not None:
+            location = origin.repository_origin.code_location_origin.location_name
+            return here is not None and location == here.location_name
+        # Launched from a terminal.
+        if ours is None or not ours.has_job(run.job_name):
+            return False
+        return all(ours.asset_graph.has(key) for key in run.asset_selection or ())
+
+    return is_ours
 
 
 def _close(instance: dg.DagsterInstance, journal: Path, run_id: str) -> str | None:

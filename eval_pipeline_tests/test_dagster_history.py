@@ -1,0 +1,91 @@
+"""What Dagster keeps of old runs goes when it is told to, and nothing that is still needed."""
+
+import json
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from eval_pipeline.alive import alive
+from eval_pipeline.defs.history import forget_runs, forgettable_runs
+from eval_pipeline.defs.instance import instance_as_it_is
+from eval_pipeline.records import now
+from eval_pipeline.settings import Settings
+from eval_pipeline_tests.builders import settings_in
+from eval_pipeline_tests.dagster_runs import a_dagster_run
+from eval_pipeline_tests.project import call
+
+LATER = now() + timedelta(days=1)
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return settings_in(tmp_path)
+
+
+@pytest.fixture
+def instance(settings: Settings) -> Iterator[dg.DagsterInstance]:
+    with instance_as_it_is(settings, captured=True) as instance:
+        yield instance
+
+
+def a_run(instance: dg.DagsterInstance, partition: str | None = None, status: str = "") -> str:
+    """A run that materialized `predictions`, or that is of that status."""
+    models = dg.StaticPartitionsDefinition(["demo/strong", "demo/weak"])
+
+    @dg.asset(name="predictions", partitions_def=models if partition else None)
+    def asset() -> None:
+        print("captured")
+
+    if status:
+        return instance.add_run(a_dagster_run(status)).run_id
+    return dg.materialize([asset], instance=instance, partition_key=partition).run_id
+
+
+def files_of(settings: Settings, run_id: str) -> list[Path]:
+    return list((settings.data / "dagster").rglob(f"{run_id}*"))
+
+
+def test_old_runs_go_but_for_those_of_the_latest_materializations(
+    settings: Settings, instance: dg.DagsterInstance
+) -> None:
+    first, strong, weak = (a_run(instance, f"demo/{name}") for name in ("strong", "strong", "weak"))
+    failed, queued = a_run(instance, status="FAILURE"), a_run(instance, status="QUEUED")
+    held = a_run(instance, status="CANCELED")
+
+    with alive(settings.journal, held):
+        runs = forgettable_runs(settings, LATER)
+        young = forgettable_runs(settings, now() - timedelta(hours=1))
+
+    assert set(runs) == {first, failed}
+    assert young == []
+    assert forget_runs(settings, [*runs, queued]) == 2
+    left = {run.run_id for run in instance.get_runs()}
+    assert left == {strong, weak, queued, held}
+    assert not files_of(settings, first) and files_of(settings, strong)
+    assert instance.get_materialized_partitions(dg.AssetKey("predictions")) == {
+        "demo/strong",
+        "demo/weak",
+    }
+
+
+def test_prune_says_what_would_go_and_does_it_only_if_that_is_meant(
+    settings: Settings, instance: dg.DagsterInstance
+) -> None:
+    young = a_run(instance, status="FAILURE")
+    old = a_run(instance, status="FAILURE")
+    storage = instance.run_storage
+    with storage.connect() as db:  # type: ignore[attr-defined]
+        long_ago = (now() - timedelta(days=100)).replace(tzinfo=None)
+        db.exec_driver_sql(
+            "update runs set update_timestamp = ? where run_id = ?", (str(long_ago), old)
+        )
+
+    unsure = call(settings.root, "evals prune --history")
+    sure = call(settings.root, "evals prune --history --yes --json")
+
+    assert (unsure.returncode, "1 runs that ended before" in unsure.stdout) == (2, True)
+    assert json.loads(sure.stdout) == {"forgotten": 1}
+    assert [run.run_id for run in instance.get_runs()] == [young]
