@@ -58,7 +58,7 @@ def with_steps(task_id: str, *steps: StepName) -> CodingTask:
     return task.model_copy(update={"config": task.config.model_copy(update={"steps": steps})})
 
 
-def graded(files: Files, expected: Sequence[str]) -> Step:
+def grade_tests(files: Files, expected: Sequence[str]) -> Step:
     """What tests say of a guest book, deployed before, of which the reference is known to pass."""
     task = checkout_tasks()[GUEST_BOOK]
     with TemporaryDirectory() as private:
@@ -133,7 +133,7 @@ def test_whoever_breaks_assertions_is_found_out_by_tests_that_must_fail() -> Non
     broken = f"Object.is = () => true;\n{WRONG_IN_THREE_WAYS}"
     expected = [test.name for test in a_wrong_guest_book().code.tests]
 
-    step = graded({**task.answer, "convex/guests.ts": broken}, expected)
+    step = grade_tests({**task.answer, "convex/guests.ts": broken}, expected)
 
     assert step.status == "failed"
     assert step.reason.startswith("Tests that must fail did not")
