@@ -231,7 +231,7 @@ def test_the_commands_import_tell_and_export(tmp_path: Path) -> None:
     assert "they are in the suite zenmux-hle" in done.stdout
     assert (again["runs"][0]["predictions"], again["numbers"][0]["same"]) == (0, True)
     assert json.loads(numbers.stdout)["metrics"][0]["as_published"] == stated
-    assert "zenmux-benchmark asked, and does not say in which words" in shown.stdout
+    assert "the run was imported from zenmux-benchmark, which asked in its own way" in shown.stdout
     assert fixed.returncode == 2
     assert "name the suite that has them under [[suites]]" in fixed.stderr
     assert json.loads(written.stdout)["models"][0]["predictions"] == 3

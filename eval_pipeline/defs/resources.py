@@ -40,9 +40,9 @@ class WarehouseResource(DuckDBResource):
     def yield_for_execution(self, context: dg.InitResourceContext) -> Iterator[Self]:
         """As long as a run has this, which all of ours need, it is known to be alive."""
         self.journal.refuse_if_read_only()
-        self.journal.refresh()
         run = context.run
         with alive(Path(self.journal_folder), run.run_id) if run else nullcontext():
+            self.journal.refresh()
             yield self
 
     @property
