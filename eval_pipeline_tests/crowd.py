@@ -1,4 +1,4 @@
-"""Eight simulated models behind one gateway, which knows how many of them are asked at a time."""
+"""Twelve simulated models behind one gateway, which knows how many of them are asked at a time."""
 
 import time
 from bisect import bisect_left
@@ -12,12 +12,12 @@ from eval_pipeline.providers.demo.server import DemoGateway
 from eval_pipeline.providers.demo.wire import ChatBody
 from eval_pipeline.records import Item
 
-CROWD = [replace(STRONG, id=f"demo/m{n:02}", skill=0.1 + 0.1 * n) for n in range(1, 9)]
+CROWD = [replace(STRONG, id=f"demo/m{n:02}", skill=0.1 + 0.07 * n) for n in range(1, 13)]
 MODELS = [mind.id for mind in CROWD]
 
 
 class Crowd(DemoGateway):
-    """A gateway that offers the eight, and a judge."""
+    """A gateway that offers the twelve, and a judge."""
 
     def __init__(self, items: Sequence[Item], *, latency_s: float = 0.0) -> None:
         offered = {mind.id: mind for mind in (*CROWD, JUDGE)}

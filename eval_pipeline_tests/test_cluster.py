@@ -1,4 +1,4 @@
-"""Eight models on two workers, one of which is killed: make cluster-test, docs/scale.md."""
+"""Twelve models on two workers, one of which is killed: make cluster-test, docs/scale.md."""
 
 import subprocess
 import time
@@ -260,7 +260,7 @@ def _table(proof: Proof) -> Table:
             for n, rows in proof.events.items()
         ),
     )
-    return Table("Eight models, two workers, one killed", ("", "seen"), rows)
+    return Table("Twelve models, two workers, one killed", ("", "seen"), rows)
 
 
 def _lost(proof: Proof) -> int:

@@ -30,6 +30,10 @@ inspect) cat "$here/state" ;;
 esac
 """
 STARTS = "echo 'the command starts' >&2\n"
+FLOODS_AFTER_ITS_END = """mkfifo "$here/state"
+(until grep -q inspect "$here/told"; do sleep 0.05; done
+head -c 9000 /dev/zero; echo false > "$here/state") &
+exit 3"""
 
 
 def an_engine(folder: Path, plays: str, *, name: str = "podman", state: str = "false") -> Path:
@@ -118,6 +122,7 @@ def test_files_go_in_as_a_stream_and_come_out_as_one(tmp_path: Path) -> None:
         (STARTS + "exit 137", "true", "memory", None),
         (STARTS + "exec sleep 60", "false", "timeout", None),
         (STARTS + "while true; do echo xxxxxxxxxxxxxxxxx; done", "false", "output", None),
+        (STARTS + FLOODS_AFTER_ITS_END, "", "output", None),
     ],
 )
 def test_how_it_ended_is_told(

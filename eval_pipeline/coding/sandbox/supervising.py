@@ -111,10 +111,11 @@ async def supervise(command: Command, confined: Confined) -> Finished:
         _handed_over(command, output, control)
         output.close()
         control.close()
-    by_itself = ending == "exited"
+    ending = _named(ending, process.returncode, output)
+    by_itself = ending in ("exited", "killed")
     archive = bytes(control.content).partition(READY)[2] if by_itself else b""
     return Finished(
-        ending=_named(ending, process.returncode, output),
+        ending=ending,
         exit_code=process.returncode if by_itself else None,
         output=clean(bytes(output.content), command.limits.output_kb * 1024),
         seconds=seconds,
