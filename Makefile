@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 MODULE := eval_pipeline.definitions
 QUIET := --quiet --disable-pip-version-check
 
-.PHONY: setup toolchains packages browser demo dev test cluster-test inspect-test validate check bench docs lock clean
+.PHONY: setup toolchains packages browser demo dev test soak cluster-test inspect-test validate check bench docs lock clean
 
 setup: $(READY)
 
@@ -67,17 +67,20 @@ browser: packages
 # Four at a time on two cores: many tests wait for processes, dozens of which would otherwise
 # compile all modules anew where the environment forbids to keep that. Left to itself, xdist begins
 # with the files that have most tests and not, as conftest.py says, with those that take longest.
-test: export PYTHONDONTWRITEBYTECODE =
+test soak cluster-test: export PYTHONDONTWRITEBYTECODE =
 test: $(READY)
 	@$(MAKE) --no-print-directory -j 2 check toolchains browser
 	$(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder
 	$(BIN)/evals validate-answers $(if $(BASE),--changed $(BASE),--filter /001-)
 
+# What takes longest of the tests, and what only shows in many rounds: CI runs it after `make test`.
+soak: $(READY) toolchains browser
+	$(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder -m slow
+
 # PostgreSQL, Redis, workers, one of them killed: minutes, so not part of the tests (docs/scale.md).
 # Dagster's processes have an environment of their own, as in a deployment.
 CLUSTER := .venv-cluster
 SERVERS = $(if $(wildcard /usr/lib/postgresql/*/bin/postgres),,postgresql) $(if $(shell command -v redis-server),,redis-server)
-cluster-test: export PYTHONDONTWRITEBYTECODE =
 cluster-test: $(READY) $(CLUSTER)/.ready
 	@test -z "$(strip $(SERVERS))" || { test "$$(id -u)" = 0 && command -v apt-get > /dev/null \
 	  && apt-get update -qq && apt-get install -y -qq --no-install-recommends $(SERVERS); } \

@@ -27,61 +27,56 @@ UNWANTED |= {PRODUCTION, "GITHUB_ACTIONS", "GITHUB_REF", *STORE_VARIABLES}
 
 
 LONG = [
-    "launching",
-    "backfills",
     "crash",
     "webserver",
-    "viewer_browser",
-    "commands",
     "storm",
-    "pipeline",
+    "commands",
     "verdict_attacks",
-    "interrupting",
-    "jobs",
-    "judge_code",
-    "automation",
-    "convex_verdict",
-    "versions",
-    "toolchain_python",
-    "data_commands",
-    "site",
-    "push",
-    "toolchain_convex",
-    "progress_terminal",
-    "menu",
     "deleting",
-    "viewer",
-    "receiving",
-    "analyze_command",
-    "pools",
+    "interrupting",
+    "data_commands",
+    "menu",
+    "pipeline",
+    "viewer_browser",
+    "convex_projects",
+    "progress_terminal",
+    "launching",
+    "code_judge",
     "rejudge",
-    "minting",
+    "store",
+    "looking",
+    "migrating",
+    "standing",
     "plots",
     "planning",
-    "journal_lines",
-    "warehouse",
-    "demo_dialects",
-    "code_judge",
-    "bench",
-    "building",
-    "looking",
+    "judge_code",
     "carrying",
-    "standing",
-    "failure_sensor",
-    "result_plots",
+    "convex_verdict",
+    "versions",
+    "leaderboard",
+    "toolchain_convex",
+    "convex_scores",
+    "analyze_command",
+    "jobs",
+    "side_by_side",
+    "warehouse",
     "reliability",
-    "oracle",
+    "toolchain_python",
+    "viewer",
+    "automation",
+    "building",
+    "metrics",
+    "coding_commands",
 ]
-"""Files that take longest: begun first, nobody waits for them at the end.
-
-Those that wait most stand between those that compute most, so that neither is idle for long.
-"""
+"""Files that take longest: begun first, nobody waits for them at the end."""
 
 
 def pytest_configure() -> None:
-    """Started in the background, processes are deaf to Ctrl-C, and so is what they start."""
+    """Started in the background, or with nohup, processes are deaf, and so is what they start."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -156,6 +156,7 @@ def test_the_job_does_the_same_for_the_latest_runs(place: Place) -> None:
     assert len(place.reports()) == 2
 
 
+@pytest.mark.slow
 def test_a_person_s_word_is_in_the_report_when_it_is_renewed(place: Place) -> None:
     place.evals("analyze latest")
     (item, *_), (before,) = place.wrong("latest"), place.reports().values()
@@ -171,6 +172,7 @@ def test_a_person_s_word_is_in_the_report_when_it_is_renewed(place: Place) -> No
     assert b"Unclear." in after
 
 
+@pytest.mark.slow
 def test_what_people_edited_is_left_alone_and_told(place: Place) -> None:
     (before,) = place.told("analyze latest")["reports"]
     path, item = Path(before["path"]), place.wrong("latest")[0]
@@ -196,6 +198,7 @@ def test_the_report_on_a_run_that_is_deleted_stays(place: Place) -> None:
     assert place.reports() == written
 
 
+@pytest.mark.slow
 def test_in_an_outage_of_the_analyst_nothing_is_written_and_then_it_goes_on(place: Place) -> None:
     place.gateway.misbehave(Faults(status={ANALYST: 500}))
 
@@ -223,6 +226,7 @@ def test_an_analyst_who_does_not_get_to_the_end_has_explained_nothing(place: Pla
     assert "demo/strong: " in done.stderr
 
 
+@pytest.mark.slow
 def test_a_budget_stops_it_and_a_larger_one_goes_on(place: Place) -> None:
     wrong, judging = len(place.wrong("latest")), len(MANY)
 
@@ -256,6 +260,7 @@ def ctrl_c_at(gateway: KeepsWaiting, log: pytest.LogCaptureFixture) -> Iterator[
         signal.signal(signal.SIGINT, before)
 
 
+@pytest.mark.slow
 def test_after_ctrl_c_what_was_explained_is_kept_and_the_rest_is_asked(
     place: Place, caplog: pytest.LogCaptureFixture
 ) -> None:

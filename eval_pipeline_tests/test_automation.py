@@ -135,6 +135,7 @@ def test_nobody_is_asked_for_answers_models_or_second_opinions(
     assert [condition(name, chosen) for name in asking] == [None] * len(asking)
 
 
+@pytest.mark.slow
 def test_failures_are_looked_into_by_the_run_that_judges_if_the_settings_say_so(
     tmp_path: Path, instance: dg.DagsterInstance
 ) -> None:
@@ -164,6 +165,7 @@ def test_failures_are_looked_into_by_the_run_that_judges_if_the_settings_say_so(
     assert follower.tick() == set()
 
 
+@pytest.mark.slow
 def test_judging_that_failed_is_tried_again_when_there_are_new_answers(
     tmp_path: Path, gateway: DemoGateway, instance: dg.DagsterInstance
 ) -> None:
@@ -187,6 +189,7 @@ def test_what_a_run_does_itself_is_not_done_again(judging: Follower) -> None:
     assert judging.tick() == set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("allowed", "follows"),
     [({"judge": True}, set()), ({"judge": True, "analyse": True}, {"run_reports"})],
@@ -230,6 +233,7 @@ def test_answers_that_come_while_others_are_judged_are_judged_afterwards(
     assert judging.tick() == FOLLOWING
 
 
+@pytest.mark.slow
 def test_verdicts_by_hand_on_one_model_do_not_stand_for_those_on_another(
     judging: Follower,
 ) -> None:
@@ -251,6 +255,7 @@ def test_what_is_missing_is_computed_once_it_can_be(
     assert follower.tick() == set()
 
 
+@pytest.mark.slow
 def test_a_new_query_is_computed_with_once_and_a_new_prompt_starts_nothing(
     judging: Follower, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -269,6 +274,7 @@ def test_a_new_query_is_computed_with_once_and_a_new_prompt_starts_nothing(
     assert judging.tick() == set()
 
 
+@pytest.mark.slow
 def test_the_budget_bounds_what_judging_by_itself_costs(
     tmp_path: Path, instance: dg.DagsterInstance
 ) -> None:

@@ -57,6 +57,7 @@ def replies(project: Path) -> list[tuple[object, ...]]:
         return db.sql(sql).fetchall()
 
 
+@pytest.mark.slow
 def test_each_model_is_asked_in_a_run_of_its_own_and_no_more_at_a_time_than_may(
     project: Path, gateway: DemoGateway
 ) -> None:

@@ -168,6 +168,7 @@ def test_the_raw_client_does_not_take_an_error_for_a_reply() -> None:
         asyncio.run(with_aiohttp(server.base_url, questions=1, at_once=1))
 
 
+@pytest.mark.slow
 def test_the_engine_is_measured_asking_everything_once(tmp_path: Path) -> None:
     load, options = Load(30, 0.01, 10), options_in(tmp_path)
 
@@ -322,6 +323,7 @@ def test_the_statistics_table_says_how_time_grows() -> None:
     assert "simulated" in table.note
 
 
+@pytest.mark.slow
 def test_statistics_are_measured_in_a_process_of_their_own(tmp_path: Path) -> None:
     (table,) = statistics(options_in(tmp_path), [Size(20, models=2)])
 
@@ -358,6 +360,7 @@ def test_an_unknown_section_is_refused(capsys: pytest.CaptureFixture[str]) -> No
     assert "no such section: flying" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_ended_in_the_middle_it_leaves_nothing_behind(tmp_path: Path, how: signal.Signals) -> None:
     command = [PYTHON, "-m", "bench", "crash", "--quick", "--folder", str(tmp_path)]

@@ -93,6 +93,7 @@ def test_the_file_is_the_same_however_it_is_built(
     }
 
 
+@pytest.mark.slow
 def test_lines_of_any_length_are_loaded(tmp_path: Path) -> None:
     long = a_prediction("q1", answer="x" * 5_000_000)
 
@@ -139,6 +140,7 @@ def test_files_that_keep_going_away_are_told_and_the_old_file_stays(tmp_path: Pa
     assert warehouse.path.read_bytes() == before
 
 
+@pytest.mark.slow
 def test_the_pipelines_own_process_does_not_grow_with_the_journal(tmp_path: Path) -> None:
     a_journal(tmp_path, *(a_prediction(f"q{n}", answer="x" * 60_000) for n in range(500)))
 

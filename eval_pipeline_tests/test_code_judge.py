@@ -253,6 +253,7 @@ def test_the_same_files_are_graded_once_however_often_they_come(tmp_path: Path) 
     assert shell.taken == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "changes", [{"grader_version": "g2"}, {"id": "001-shell/002-more", "grader_version": "g3"}]
 )
@@ -266,6 +267,7 @@ def test_another_grader_grades_the_same_files_anew(tmp_path: Path, changes: dict
     assert len(shell.taken) > before
 
 
+@pytest.mark.slow
 def test_another_version_of_the_toolchain_grades_the_same_files_anew(tmp_path: Path) -> None:
     graded(tmp_path, Shell(), "install deploy\n")
     newer = Shell(version="2")

@@ -56,6 +56,7 @@ def test_a_reference_that_fails_is_named(project: Path) -> None:
     assert done.returncode == 1
 
 
+@pytest.mark.slow
 def test_a_new_task_can_be_validated_as_it_is(project: Path) -> None:
     begun = call(project, "evals new numbers byte-ranges")
     done = call(project, "evals validate-answers -f byte-ranges")

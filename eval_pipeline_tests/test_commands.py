@@ -56,6 +56,7 @@ def test_evals_run_and_leaderboard_print_three_simulated_models(tmp_path: Path) 
     assert places == [["1", "demo/strong"], ["2", "demo/average"], ["3", "demo/weak"]]
 
 
+@pytest.mark.slow
 def test_a_filtered_run_is_told_apart_from_the_leaderboard(tmp_path: Path) -> None:
     project = a_project(tmp_path, questions=5)
 
@@ -89,6 +90,7 @@ def test_what_a_user_does_wrong_is_a_sentence_and_no_stack_trace(
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_a_second_run_asks_nobody_unless_it_is_to_be_fresh(tmp_path: Path) -> None:
     project = a_project(tmp_path, questions=5)
     one = {"MODELS": "demo/weak", "MAX_SAMPLES": "3"}
@@ -102,6 +104,7 @@ def test_a_second_run_asks_nobody_unless_it_is_to_be_fresh(tmp_path: Path) -> No
     assert counts(project, "runs") == 2
 
 
+@pytest.mark.slow
 def test_what_failed_is_told_with_an_example_and_an_exit_code(tmp_path: Path) -> None:
     project = a_project(tmp_path, questions=5)
     settings = (project / "eval_pipeline.toml").read_text()
@@ -118,6 +121,7 @@ def test_what_failed_is_told_with_an_example_and_an_exit_code(tmp_path: Path) ->
     assert counts(project, "judged") == 4
 
 
+@pytest.mark.slow
 def test_settings_in_another_folder_keep_everything_there(tmp_path: Path) -> None:
     (tmp_path / "project").mkdir()
     (tmp_path / "elsewhere").mkdir()

@@ -207,6 +207,7 @@ with dg.DagsterInstance.from_config(".") as instance:
 """
 
 
+@pytest.mark.slow
 def test_a_run_that_died_between_its_start_and_its_lock_is_closed_when_it_has_long_been_silent(
     tmp_path: Path,
 ) -> None:

@@ -113,6 +113,7 @@ def test_a_failed_run_is_told_with_model_reason_counts_cost_and_link(
     assert link == f"<https://dagster.example/ui/runs/{failed.run_id}|Open the run in Dagster>"
 
 
+@pytest.mark.slow
 def test_a_run_that_went_on_with_an_earlier_one_tells_how_that_stands(
     tmp_path: Path, gateway: DemoGateway, instance: dg.DagsterInstance, webhook: Webhook
 ) -> None:
@@ -131,6 +132,7 @@ def test_a_run_that_went_on_with_an_earlier_one_tells_how_that_stands(
     assert len(rest) == 2
 
 
+@pytest.mark.slow
 def test_all_models_that_failed_in_the_parts_of_a_run_are_told_once(
     tmp_path: Path, gateway: DemoGateway, instance: dg.DagsterInstance, webhook: Webhook
 ) -> None:

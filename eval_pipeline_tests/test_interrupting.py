@@ -147,7 +147,10 @@ def times_asked(gateway: DemoGateway, model: str = MODEL) -> dict[str, int]:
 
 @pytest.mark.parametrize(
     ("interrupt", "held", "stream"),
-    [(Terminal.ctrl_c, MODEL, PREDICTIONS), (Terminal.close, "demo/judge", JUDGED)],
+    [
+        (Terminal.ctrl_c, MODEL, PREDICTIONS),
+        pytest.param(Terminal.close, "demo/judge", JUDGED, marks=pytest.mark.slow),
+    ],
     ids=["Ctrl-C while asking", "the terminal is closed while judging"],
 )
 def test_an_interruption_finishes_what_is_under_way_and_the_next_run_asks_the_rest(
@@ -181,6 +184,7 @@ def test_an_interruption_finishes_what_is_under_way_and_the_next_run_asks_the_re
         assert len({one.prediction_id for one in journal.read(JUDGED)}) == len(QUESTIONS)
 
 
+@pytest.mark.slow
 def test_ctrl_c_twice_stops_at_once_and_keeps_what_was_answered(tmp_path: Path) -> None:
     with KeepsWaiting(QUESTIONS, MODEL) as gateway:
         settings = settings_with(gateway, tmp_path)

@@ -175,6 +175,7 @@ def test_every_job_and_every_field_of_its_config_is_described(tmp_path: Path) ->
             assert field.description, f"{config.__name__}.{name}"
 
 
+@pytest.mark.slow
 def test_evaluate_all_evaluates_every_model_in_one_run(launched: Launched) -> None:
     failures = launched.run("evaluate_all")
 
@@ -251,6 +252,7 @@ def test_refresh_catalog_makes_the_selected_models_partitions(launched: Launched
     assert launched.asked(*MODELS) == 0
 
 
+@pytest.mark.slow
 def test_fix_evaluation_asks_only_what_failed_and_opens_no_run(launched: Launched) -> None:
     launched.gateway.misbehave(Faults(server_error=1, models=("demo/weak",)))
     first = launched.run("evaluate_all", predictions={"mode": "FRESH"})
@@ -280,6 +282,7 @@ def test_fix_judge_judges_what_has_no_score_and_asks_no_model(launched: Launched
     assert launched.rows("select judged from leaderboard") == [(3,)]
 
 
+@pytest.mark.slow
 def test_metrics_only_asks_nobody(launched: Launched) -> None:
     launched.run("evaluate_all")
     launched.asked(*MODELS, "demo/judge")
@@ -343,6 +346,7 @@ def test_the_command_lists_the_jobs_and_runs_one(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_dagster_executes_a_job_by_name(tmp_path: Path) -> None:
     project = a_project(tmp_path, questions=2)
 

@@ -128,6 +128,7 @@ def test_many_records_of_all_lengths_keep_their_order(tmp_path: Path) -> None:
     assert list(journal.read(PREDICTIONS)) == records
 
 
+@pytest.mark.slow
 def test_a_large_run_is_compacted_and_read_in_little_memory(tmp_path: Path) -> None:
     journal = a_journal_of_two_files(tmp_path)
     many = (a_prediction(f"q{n}", answer=f"{n} " * 1000) for n in range(20_000))

@@ -202,6 +202,7 @@ def test_a_changed_grader_grades_its_own_answers_anew_and_no_others(
     ]
 
 
+@pytest.mark.slow
 def test_judging_afresh_grades_again_what_was_graded(
     alone: Stand, caplog: pytest.LogCaptureFixture
 ) -> None:

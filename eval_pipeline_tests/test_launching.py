@@ -268,6 +268,7 @@ def test_what_is_wrong_is_told_before_dagster_is_loaded(
     assert [done.returncode for done in wrong] == [2] * 5, wrong
 
 
+@pytest.mark.slow
 def test_what_failed_in_the_latest_run_is_asked_anew_in_a_run_of_its_own(place: Place) -> None:
     place.evals("run -m weak --max-samples 20")
     ((first, wrong),) = place.sql(
@@ -284,6 +285,7 @@ def test_what_failed_in_the_latest_run_is_asked_anew_in_a_run_of_its_own(place: 
     assert set(place.sql(items.format(second))) == set(place.sql(failed))
 
 
+@pytest.mark.slow
 def test_where_nothing_failed_there_is_nothing_to_ask_anew(place: Place) -> None:
     place.evals("run -m strong")
     ((right,), *_) = place.sql("select item_id from judged where score = 1")
@@ -303,6 +305,7 @@ def test_a_model_without_a_run_has_nothing_that_failed(place: Place) -> None:
     assert "demo/strong has no run under 'default' yet" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_spent_budget_ends_with_3_and_the_run_is_resumed_with_a_larger_one(place: Place) -> None:
     spent = place.evals("run -m strong --max-samples 30 --budget 0.003 --num-workers 1")
     (before,) = place.sql("select count(*) from predictions")[0]
@@ -318,6 +321,7 @@ def test_a_spent_budget_ends_with_3_and_the_run_is_resumed_with_a_larger_one(pla
     assert place.gateway.requests[STRONG] == 30
 
 
+@pytest.mark.slow
 def test_without_judging_answers_wait_for_their_verdicts(place: Place) -> None:
     asked = place.told("run -m weak --no-judge")
     judged = place.told("fix --judge")
@@ -330,6 +334,7 @@ def test_without_judging_answers_wait_for_their_verdicts(place: Place) -> None:
     assert place.sql("select count(score) from judged") == [(FEW,)]
 
 
+@pytest.mark.slow
 def test_judging_that_stopped_names_the_run_and_how_to_go_on_with_it(place: Place) -> None:
     run = place.told("run -m weak --no-judge")["runs"][0]["run_id"][:8]
     place.gateway.misbehave(Faults(status={"demo/judge": 500}))
@@ -373,6 +378,7 @@ def test_what_would_fail_again_is_shown_and_not_to_be_repeated(place: Place) -> 
     assert done["advice"].endswith(f": evals status {run['run_id'][:8]} --failed")
 
 
+@pytest.mark.slow
 def test_a_run_that_lacks_nothing_is_done_whatever_another_lacks(failed: Place) -> None:
     whole = failed.told("run --resume latest")["runs"][0]["run_id"]
     failed.gateway.misbehave(Faults(server_error=1.0))
@@ -385,6 +391,7 @@ def test_a_run_that_lacks_nothing_is_done_whatever_another_lacks(failed: Place) 
     assert "Something is missing in other runs: evals status" in done.stdout
 
 
+@pytest.mark.slow
 def test_what_is_missing_is_told_of_the_run_that_was_to_be_fixed(failed: Place) -> None:
     ((older,),) = failed.sql("select run_id from runs")
     failed.gateway.misbehave(Faults(server_error=1.0))
@@ -399,6 +406,7 @@ def test_what_is_missing_is_told_of_the_run_that_was_to_be_fixed(failed: Place) 
     ]
 
 
+@pytest.mark.slow
 def test_asking_again_can_be_had_without_judging(place: Place) -> None:
     place.evals("run -m weak --no-judge")
     place.gateway.requests.clear()
@@ -445,6 +453,7 @@ def test_who_asks_for_more_is_told_by_the_same_exit_code_that_it_was_wrong_use(
     assert "There is no run '12345678'" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_model_that_was_only_named_is_not_due(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -456,6 +465,7 @@ def test_a_model_that_was_only_named_is_not_due(
     assert due == {STRONG: True, WEAK: False}
 
 
+@pytest.mark.slow
 def test_models_that_are_no_neighbours_are_as_fresh_as_others(place: Place) -> None:
     place.evals("run -m average -m weak")
 
@@ -495,6 +505,7 @@ def test_a_refresh_leaves_the_partitions_that_somebody_is_at_work_on(
     assert afterwards == [STRONG]
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_with_its_own_items_whatever_the_settings_choose(
     failed: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -506,6 +517,7 @@ def test_a_run_goes_on_with_its_own_items_whatever_the_settings_choose(
     assert (done["ended"], run["planned"], run["judged"]) == ("done", FEW, FEW)
 
 
+@pytest.mark.slow
 def test_a_run_without_code_goes_on_beside_suites_of_code(failed: Place) -> None:
     suites = [
         {"name": "sample", "path": SAMPLE},
@@ -529,6 +541,7 @@ def test_what_was_begun_in_another_way_is_not_gone_on_with(failed: Place) -> Non
     assert "with another temperature than now" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_run_that_nobody_has_published_is_found(place: Place, tmp_path: Path) -> None:
     place.evals("run -m weak --no-judge")
     copied = shutil.copy(place.settings.database, tmp_path / "before.duckdb")
@@ -541,6 +554,7 @@ def test_a_run_that_nobody_has_published_is_found(place: Place, tmp_path: Path) 
     assert done["runs"][0]["judged"] == FEW
 
 
+@pytest.mark.slow
 def test_runs_of_several_launches_are_fixed_together(failed: Place) -> None:
     failed.gateway.misbehave(Faults(server_error=1.0))
     failed.evals("run -m average")
@@ -557,6 +571,7 @@ def test_runs_of_several_launches_are_fixed_together(failed: Place) -> None:
     assert launched == 2  # the inputs, then all stages
 
 
+@pytest.mark.slow
 def test_what_failed_is_gone_on_with_if_asking_it_anew_was_interrupted(place: Place) -> None:
     place.evals("run -m weak --max-samples 20")
     place.evals("run -m weak --failed --max-samples 20 --budget 0.0001 --num-workers 1")

@@ -141,6 +141,7 @@ class Counting(DemoGateway):
             yield
 
 
+@pytest.mark.slow
 def test_two_processes_together_ask_no_more_than_the_gateway_lets_through(tmp_path: Path) -> None:
     questions = [a_question(f"q{number}", question=f"What is {number}?") for number in range(ITEMS)]
     with Counting() as gateway:

@@ -196,6 +196,7 @@ def test_a_filter_that_no_line_fits_chooses_nothing(project: Path) -> None:
         assert "[demo/strong" in terminal.everything
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("action", "keys", "command"),
     [

@@ -189,6 +189,7 @@ def test_the_same_rows_give_the_same_numbers_in_whatever_order_they_come(
     assert [rows_of(db, f"from {table} order by all") for table in SAMPLED] == first
 
 
+@pytest.mark.slow
 @hypothesis_settings(max_examples=12, deadline=None, database=None)
 @given(runs=st.lists(SCORES, min_size=1, max_size=8), chance=st.randoms(use_true_random=False))
 def test_the_numbers_are_in_order_whatever_the_scores(

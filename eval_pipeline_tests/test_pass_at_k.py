@@ -102,6 +102,7 @@ def test_items_with_too_few_scores_for_k_are_left_out(
         check_pass_at_k(found, runs[int(found["model"][-2:])])
 
 
+@pytest.mark.slow
 @hypothesis_settings(max_examples=12, deadline=None, database=None)
 @given(runs=st.lists(SCORES, min_size=1, max_size=8))
 def test_more_draws_find_a_right_reply_no_less_often_and_are_all_right_no_more_often(

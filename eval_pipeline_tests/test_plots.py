@@ -119,6 +119,7 @@ def test_a_single_row_is_drawn(plot: Plot) -> None:
     assert "lab/one" in words(figure)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("plot", [accuracy_plot, category_plot])
 def test_sixty_models_fit_on_a_page_and_into_markdown(plot: Plot) -> None:
     figure = plot(many(60))
@@ -283,6 +284,7 @@ def test_exactly_those_are_on_the_front_whom_nobody_beats(pairs: list[tuple[floa
     assert [costs[one] for one in front] == sorted(costs[one] for one in front)
 
 
+@pytest.mark.slow
 def test_reliability_shows_thirty_models_and_says_how_many_more_there_are() -> None:
     figure = reliability_plot(many(31))
 

@@ -236,6 +236,7 @@ def test_two_runs_over_the_same_models_do_not_lock_up(
     assert list(stand.gateway.seen.values()) == [1] * 9
 
 
+@pytest.mark.slow
 def test_two_processes_never_ask_more_models_than_the_pool_has_places(tmp_path: Path) -> None:
     sample = load_benchmark(settings_in(tmp_path, suites=[{"name": "sample", "path": SAMPLE}]))
     with DemoGateway(tuple(sample.items.values())) as gateway:

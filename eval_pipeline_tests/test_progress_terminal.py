@@ -66,6 +66,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield folder
 
 
+@pytest.mark.slow
 def test_bars_move_while_models_are_asked_and_leave_nothing_behind(project: Path) -> None:
     with in_terminal(project, "evals run", A_PERSON_S, columns=100) as terminal:
         terminal.wait_for("asking 3 models, simulated")

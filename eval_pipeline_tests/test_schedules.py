@@ -283,6 +283,7 @@ def test_the_schedule_ticks_as_the_settings_say_and_runs_only_if_they_allow_it(
     assert (schedule.job_name, schedule.default_status) == ("evaluate", status)
 
 
+@pytest.mark.slow
 def test_a_requested_run_evaluates_that_model_and_makes_it_wait(
     tmp_path: Path, gateway: DemoGateway, instance: dg.DagsterInstance
 ) -> None:

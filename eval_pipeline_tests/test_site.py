@@ -40,6 +40,7 @@ def pages(folder: Path) -> list[Path]:
     return list(folder.rglob("*.html"))
 
 
+@pytest.mark.slow
 def test_every_link_leads_to_a_file(site: Path) -> None:
     for page in pages(site):
         for link in LINK.findall(page.read_text("utf-8")):

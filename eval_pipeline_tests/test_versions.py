@@ -296,6 +296,7 @@ def test_a_new_prompt_makes_predictions_out_of_date_and_then_one_after_another(
     assert stale(graph) == {}
 
 
+@pytest.mark.slow
 def test_new_verdicts_on_the_same_answers_make_results_out_of_date(
     tmp_path: Path, instance: dg.DagsterInstance
 ) -> None:
@@ -311,6 +312,7 @@ def test_new_verdicts_on_the_same_answers_make_results_out_of_date(
     assert stale(graph) == {"metrics": ["DATA"]}
 
 
+@pytest.mark.slow
 def test_a_new_query_makes_results_out_of_date_and_neither_verdicts_nor_answers(
     tmp_path: Path, instance: dg.DagsterInstance, change: Callable[[str, str], None]
 ) -> None:
@@ -380,6 +382,7 @@ def test_each_word_on_a_failure_makes_another_version_of_the_reports_alone(tmp_p
     assert changes == [{"run_reports"}, {"run_reports"}]
 
 
+@pytest.mark.slow
 def test_new_answers_of_one_model_leave_those_of_another(
     tmp_path: Path, instance: dg.DagsterInstance
 ) -> None:

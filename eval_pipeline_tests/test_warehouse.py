@@ -302,6 +302,7 @@ def test_a_shell_that_writes_first_after_the_swap_leaves_nothing_with_us(tmp_pat
     assert [item for item, _ in answers(warehouse)] == ["q1", "q2", "q3"]
 
 
+@pytest.mark.slow
 def test_processes_at_once_lose_no_row_and_disturb_no_reader(tmp_path: Path) -> None:
     warehouse = the_warehouse(tmp_path)
     given = [str(tmp_path), str(ROUNDS), str(ROWS), a_prediction().model_dump_json()]

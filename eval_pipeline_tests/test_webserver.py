@@ -202,6 +202,7 @@ def test_the_launchpad_begins_with_the_settings_and_explains_each_field(
     assert all(one["description"] for fields in ours for one in fields)
 
 
+@pytest.mark.slow
 def test_the_job_for_one_model_is_launched_with_its_partition(
     project: Path, evaluated: Webserver
 ) -> None:
@@ -215,6 +216,7 @@ def test_the_job_for_one_model_is_launched_with_its_partition(
         assert ranked.fetchall() == [(3,)]
 
 
+@pytest.mark.slow
 def test_materializing_all_models_at_once_is_one_run(project: Path, evaluated: Webserver) -> None:
     runs = evaluated.backfill(STAGES, MODELS)
 
