@@ -22,9 +22,11 @@ from eval_pipeline.importing.convex_scores.documents import (
 from eval_pipeline.importing.convex_scores.reading import read_scores
 from eval_pipeline.importing.convex_scores.taking import import_scores
 from eval_pipeline.importing.convex_scores.versions import cohorts_of
-from eval_pipeline.journal import Journal
+from eval_pipeline.journal import PREDICTIONS, Journal
+from eval_pipeline.money import Ledger
+from eval_pipeline.options import Budget
 from eval_pipeline.overview import State, run_rows
-from eval_pipeline.records import Judgement
+from eval_pipeline.records import Judgement, now
 from eval_pipeline.remote.receiving import Receiver
 from eval_pipeline.runs import Mode
 from eval_pipeline.stages.judge import judge
@@ -351,6 +353,22 @@ def test_nobody_here_goes_on_with_what_was_imported(tmp_path: Path, mode: Mode) 
         (standing,) = run_rows(db, ())
     assert (standing["state"], standing["next_step"]) == (State.FAILED, None)
     assert asked(tmp_path, "select distinct suite from dataset") == [("sample",)]
+
+
+def test_what_others_paid_today_counts_in_no_budget_of_ours(tmp_path: Path) -> None:
+    today = now().timestamp() * 1000
+    export = an_export(*[a_passed()] * 3, _creationTime=today)
+    for one in export["evals"]:
+        one["_creationTime"] = today
+    settings = settings_in(tmp_path)
+    journal = Journal(settings.journal)
+    receiver = Receiver(Warehouse(settings.database, journal))
+    import_scores(write_archive(tmp_path / "a.zip", export), receiver, settings)
+
+    account = Ledger(Budget(usd_per_day=1, usd_per_run=1), journal).account("run1", "acme/large")
+
+    assert sum(one.usage.cost_usd or 0 for one in journal.read(PREDICTIONS)) == 0.375
+    assert [purse.spent_usd for purse in account.purses] == [0, 0]
 
 
 def test_ours_is_what_is_asked_and_published_once_it_is_minted(project: Path) -> None:

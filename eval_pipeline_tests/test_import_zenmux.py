@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -276,7 +277,7 @@ def test_a_model_that_failed_as_a_whole_has_a_run_without_answers(
     (taken,), _ = project.take(results.root)
 
     assert (taken.model, taken.planned, taken.predictions) == (MODEL, 3, 0)
-    assert taken.error == "No such endpoint"
+    assert taken.error == project.run().parameters["failed_there"] == "No such endpoint"
 
 
 def test_runs_belong_to_the_suite_of_the_settings_that_has_their_questions(
@@ -355,18 +356,25 @@ def _theirs(verdicts: Mapping[str, Mapping[str, Any]], total: int | None) -> lis
     return [round(float(one), 2) for one in (accuracy, half, 100 * math.sqrt(error))]
 
 
+ASKED = [f"m{(number * 100) % QUESTIONS:03}" for number in range(QUESTIONS)]
+"""The ids in the order of the data set, which is none of theirs."""
+
+
 def _many(model: str) -> dict[str, dict[str, Any]]:
-    """Verdicts in which equal confidence goes with equal truth: their sort keeps no order."""
-    entry = partial(an_entry, model)
-    sure = {f"m{number:03}": (number * 37) % 101 for number in range(QUESTIONS)}
+    """Verdicts with few confidences, as models state them: bins are cut between equal ones."""
+    entry, chance = partial(an_entry, model), Random(model)
     return {
-        one: judged(entry(f"It is {one}."), correct=confidence % 3 == 0, confidence=confidence)
-        for one, confidence in sure.items()
+        one: judged(
+            entry(f"It is {one}."),
+            correct=chance.random() < 0.3,
+            confidence=chance.choice([60, 80, 90, 95, 100]),
+        )
+        for one in ASKED
     }
 
 
 def test_the_numbers_are_theirs_to_the_second_decimal_strict_and_moderate(tmp_path: Path) -> None:
-    questions = [a_question(f"m{number:03}") for number in range(QUESTIONS)]
+    questions = [a_question(one) for one in ASKED]
     project = Project(tmp_path, questions=questions)
     results = Results(tmp_path / "results", [one.id for one in questions])
     whole, part = _many("a/whole:x"), _many("a/part:x")

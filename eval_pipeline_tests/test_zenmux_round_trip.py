@@ -92,6 +92,19 @@ def test_what_is_imported_and_exported_again_has_the_same_content(tmp_path: Path
     assert statistics["model_statistics"][MODEL]["judgments_with_content"] == 1
 
 
+def test_the_error_of_a_model_that_failed_as_a_whole_goes_there_and_back(tmp_path: Path) -> None:
+    results, there = Results(tmp_path / "results", ("q1", "q2", "q3")), Project(tmp_path / "there")
+    results.summary({"model_identifier": MODEL, "error": "No such endpoint"})
+    there.take(results.root)
+
+    folder = exported(there.warehouse, there.run().run_id, tmp_path / "out")
+    back = Project(tmp_path / "back")
+    back.take(folder)
+
+    assert back.run().parameters["failed_there"] == "No such endpoint"
+    assert there.rows("select parameters from runs") == back.rows("select parameters from runs")
+
+
 def test_a_run_of_ours_has_the_same_numbers_wherever_it_is_imported(tmp_path: Path) -> None:
     items = [f"q{number}" for number in range(1, 7)]
     questions = [a_question(one) for one in items]

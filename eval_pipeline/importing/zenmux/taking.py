@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from eval_pipeline.deleting import is_at_work
 from eval_pipeline.importing.zenmux.entries import (
+    LONGEST_ERROR,
     SOURCE,
     UNKNOWN_JUDGE,
     Origin,
@@ -23,6 +24,7 @@ from eval_pipeline.importing.zenmux.suites import Home, Homes
 from eval_pipeline.importing.zenmux.units import Unit, references_in, units
 from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, BusyError, Journal
 from eval_pipeline.records import (
+    FAILED_THERE,
     IMPORTED_FROM,
     ItemKey,
     Judgement,
@@ -31,6 +33,7 @@ from eval_pipeline.records import (
     Run,
     Scope,
     Sighting,
+    whole_characters,
 )
 from eval_pipeline.remote.receiving import keep_sighting
 from eval_pipeline.runs import scope_of
@@ -125,7 +128,6 @@ class _Place:
             given = [one for one in verdicts if one.prediction_id in known]
             given = [one for one in given if here.lacks_verdict(one)]
             self._write(run, new, given)
-        result = self.folder.results.get(unit.model)
         return Taken(
             run_id,
             unit.model,
@@ -134,8 +136,16 @@ class _Place:
             run.planned,
             len(new),
             len(given),
-            self.importer.settings.redact(result.error) if result and result.error else None,
+            self._error(unit.model),
         )
+
+    def _error(self, model: str) -> str | None:
+        """With what the model ended there, if it did not get to the end."""
+        result = self.folder.results.get(model)
+        if result is None or result.error is None:
+            return None
+        text = whole_characters(result.error[:LONGEST_ERROR])
+        return self.importer.settings.redact(text)
 
     @contextmanager
     def _alone(self, model: str) -> Iterator[None]:
@@ -150,6 +160,7 @@ class _Place:
         how = {
             "temperature": number_in(said, "temperature", 2),
             "max_tokens": count_in(said, "max_completion_tokens") or None,
+            FAILED_THERE: None if unit.has_entries else self._error(unit.model),
         }
         suites = (self.home.suite,) if self.home.several_suites else ()
         run = Run(

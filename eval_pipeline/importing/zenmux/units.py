@@ -27,6 +27,11 @@ class Unit(NamedTuple):
     judged: ModelFile | None
 
     @property
+    def has_entries(self) -> bool:
+        """Whether anything was asked."""
+        return any(one is not None and one.entries for one in (self.answered, self.judged))
+
+    @property
     def metadata(self) -> Entry:
         """What is said of how the model was asked."""
         return next((one.metadata for one in (self.answered, self.judged) if one), {})

@@ -22,7 +22,7 @@ from eval_pipeline.importing.zenmux.statistics import NOT_ANSWERED, NOT_JUDGED, 
 from eval_pipeline.journal import RUNS, Journal
 from eval_pipeline.journal.disk import remove, sync
 from eval_pipeline.queries import query, rows
-from eval_pipeline.records import Run, now
+from eval_pipeline.records import FAILED_THERE, Run, now
 from eval_pipeline.stats.published import as_published
 
 SUITABLE = "chat.completions"
@@ -178,8 +178,9 @@ class _ModelExport:
     @cached_property
     def result(self) -> Entry:
         """What the summary says of the model, by the rule of their strict mode."""
-        counts = self.counts
+        counts, error = self.counts, self.run.parameters.get(FAILED_THERE)
         reasons = [
+            *(["general_error"] if error else []),
             *(["incomplete_evaluations"] if counts[NOT_ANSWERED] else []),
             *(["incomplete_judgments"] if counts[NOT_JUDGED] else []),
         ]
@@ -188,7 +189,7 @@ class _ModelExport:
             "predictions_file": self.path("predictions"),
             "judged_file": self.path("judged"),
             "metrics": None if reasons else self._metrics(),
-            "error": None,
+            "error": error,
             "excluded_from_metrics": bool(reasons),
             "exclusion_reason": ", ".join(reasons) or None,
         }
