@@ -161,6 +161,21 @@ def test_what_has_no_place_in_that_format_is_refused(
     assert not list((tmp_path / "out").iterdir())
 
 
+def test_models_that_would_have_the_same_file_are_exported_one_by_one(tmp_path: Path) -> None:
+    results, project = Results(tmp_path / "results", ("q1", "q2", "q3")), Project(tmp_path)
+    file = results.path / "predictions" / f"hle_a_b_c_d_{results.stamp}.json"
+    for number, model in enumerate(("a/b_c:d", "a/b:c_d")):
+        results.add(model, usual(model)[0])
+        file.rename(file.with_name(f"hle_{number}.json"))
+    project.take(results.root)
+    run_id = project.run("a/b:c_d").run_id
+
+    with pytest.raises(ZenmuxExportError, match="export each by itself, as a/b_c:d@"):
+        exported(project.warehouse, run_id, tmp_path / "out")
+
+    assert exported(project.warehouse, f"a/b_c:d@{run_id}", tmp_path / "out").is_dir()
+
+
 def _imported(
     stand: Stand, folder: Path, ids: tuple[str, ...], *, is_judged: bool = True
 ) -> Project:

@@ -78,11 +78,8 @@ class Importer:
 
     def take(self, folder: ResultsFolder) -> Iterator[Taken]:
         """Every model's run, as soon as it is on disk; what can not be taken, the folder notes."""
-        if not folder.question_ids:
-            folder.note("", "There is no question and no answer in it.")
-            return
-        if len(folder.question_ids) > MOST_QUESTIONS:
-            folder.note("", f"It is about more than {MOST_QUESTIONS:,} questions.")
+        if problem := _unfit(folder):
+            folder.note("", problem)
             return
         place = _Place(self, folder)
         for unit in units(folder):
@@ -259,6 +256,20 @@ class _Place:
             journal.write_whole(PREDICTIONS, run.model, run.run_id, name, records=predictions)
         if judgements:
             journal.write_whole(JUDGED, run.model, run.run_id, name, records=judgements)
+
+
+def _unfit(folder: ResultsFolder) -> str | None:
+    """Why nothing of the folder can be taken."""
+    if folder.stamp is None:
+        return (
+            "Neither its name nor that of a file in it tells when it was written, "
+            "as 20250922_122904 would."
+        )
+    if not folder.question_ids:
+        return "There is no question and no answer in it."
+    if len(folder.question_ids) > MOST_QUESTIONS:
+        return f"It is about more than {MOST_QUESTIONS:,} questions."
+    return None
 
 
 def _run(journal: Journal, model: str, run_id: str) -> Run:

@@ -89,8 +89,7 @@ def _model_of(
 
 def _listed_as(folder: ResultsFolder, path: Path) -> str | None:
     for name in (*folder.listed_models, *folder.results):
-        spelled = name.replace("/", "_").replace(":", "_")
-        if path.name.endswith(f"hle_{spelled}_{folder.stamp}.json"):
+        if path.name.endswith(folder.answers_of(name)):
             return name
     return None
 
