@@ -49,6 +49,7 @@ from eval_pipeline_tests.convex_export import (
     a_version,
     an_export,
     lines,
+    of_questions,
     together,
     write_archive,
     write_folder,
@@ -107,6 +108,19 @@ def test_runs_are_on_the_leaderboard_whatever_form_they_come_in(project: Path, f
     assert asked(project, "select name, items from benchmark_versions where is_published") == [
         ("convex-evals vvvvvvvvvvvv", 3)
     ]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_runs_of_questions_are_counted_and_nothing_of_them_is_wrong(
+    project: Path, form: str
+) -> None:
+    export = together(an_export(a_passed(), a_passed(), a_passed()), of_questions())
+
+    found = imported(project, FORMS[form](project, export))
+
+    assert (found["new_runs"], found["wrong"]) == (1, 0)
+    assert found["left_out"] == {"runs of questions, which are not coding evals": 1}
+    assert len(found["versions"]) == 1
 
 
 def test_an_eval_is_a_prediction_a_verdict_and_steps_of_ours(project: Path) -> None:

@@ -269,6 +269,18 @@ def test_a_name_that_can_be_no_model_here_is_left_out_as_it_is(
     assert "can not be the id of a model" in left_out[0]
 
 
+def test_a_judge_whose_name_can_be_none_is_unknown(project: Project, results: Results) -> None:
+    results.add(MODEL, *usual())
+    (file,) = (results.path / "judged").iterdir()
+    file.write_text(file.read_text().replace(JUDGE, "\\u001b[2J " * 99))
+
+    (taken,), (left_out,) = project.take(results.root)
+
+    assert taken.judgements == 2
+    assert "can not be the id of a model" in left_out
+    assert project.rows("select distinct judge from judged") == [{"judge": "unknown/judge"}]
+
+
 def test_a_model_that_failed_as_a_whole_has_a_run_without_answers(
     project: Project, results: Results
 ) -> None:

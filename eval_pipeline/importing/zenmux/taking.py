@@ -18,10 +18,15 @@ from eval_pipeline.importing.zenmux.entries import (
     reply_of,
 )
 from eval_pipeline.importing.zenmux.files import count_in, number_in, object_in
-from eval_pipeline.importing.zenmux.folders import MOST_QUESTIONS, ModelFile, ResultsFolder
+from eval_pipeline.importing.zenmux.folders import (
+    JUDGED_FILES,
+    MOST_QUESTIONS,
+    ModelFile,
+    ResultsFolder,
+)
 from eval_pipeline.importing.zenmux.known import KnownOfRun
 from eval_pipeline.importing.zenmux.suites import Home, Homes
-from eval_pipeline.importing.zenmux.units import Unit, references_in, units
+from eval_pipeline.importing.zenmux.units import Unit, checked, references_in, units
 from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, BusyError, Journal
 from eval_pipeline.records import (
     FAILED_THERE,
@@ -230,7 +235,7 @@ class _Place:
     ) -> Iterator[Judgement]:
         if unit.judged is None:
             return
-        origin, judge = self._origin(run, unit.judged), unit.judged.judge or UNKNOWN_JUDGE
+        origin, judge = self._origin(run, unit.judged), self._judge(unit.judged)
         on_others = 0
         for item_id, entry in unit.judged.entries.items():
             answer = answers.get(item_id)
@@ -247,6 +252,11 @@ class _Place:
             self.folder.note(
                 unit.model, f"{on_others} verdicts are on other answers than those in predictions/."
             )
+
+    def _judge(self, file: ModelFile) -> str:
+        """Who gave the verdicts, as far as a name of a model is said."""
+        said = file.judge
+        return said and checked(self.folder, JUDGED_FILES, said) or UNKNOWN_JUDGE
 
     def _write(
         self, run: Run, predictions: Sequence[Prediction], judgements: Sequence[Judgement]

@@ -71,7 +71,7 @@ def _only_judged(folder: ResultsFolder, paired: set[Path]) -> Iterator[Unit]:
 
 def _failed(folder: ResultsFolder) -> Iterator[Unit]:
     for name, result in folder.results.items():
-        if result.error and _checked(folder, "metrics_summary", name):
+        if result.error and checked(folder, "metrics_summary", name):
             yield Unit(name, None, None)
 
 
@@ -84,7 +84,7 @@ def _model_of(
     if name is None:
         folder.note(folder.name_of(path), "Nothing in it says of which model it is.")
         return None
-    return _checked(folder, folder.name_of(path), name)
+    return checked(folder, folder.name_of(path), name)
 
 
 def _listed_as(folder: ResultsFolder, path: Path) -> str | None:
@@ -94,7 +94,8 @@ def _listed_as(folder: ResultsFolder, path: Path) -> str | None:
     return None
 
 
-def _checked(folder: ResultsFolder, file: str, name: str) -> str | None:
+def checked(folder: ResultsFolder, file: str, name: str) -> str | None:
+    """The name if a model may have it here; else it is noted."""
     try:
         return _MODEL.validate_python(name)
     except ValidationError:
