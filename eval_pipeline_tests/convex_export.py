@@ -92,8 +92,15 @@ def of_questions() -> Documents:
     """A run of multiple choice, which is in the same tables in a form of its own."""
     kind, key = {"kind": "decision", "_creationTime": START}, "000-basics/000-empty/q1"
     bank = {"sources": [{"evalPath": TASKS[0], "questions": [{"id": "q1", "optionIds": ["a"]}]}]}
-    run = {"_id": "choices", "model": "acme/large", "runKey": "ci/1", "plannedQuestions": [key],
-           "status": "completed", "benchmarkVersion": "bank", "condition": "no_guidelines"}
+    run = {
+        "_id": "choices",
+        "model": "acme/large",
+        "runKey": "ci/1",
+        "plannedQuestions": [key],
+        "status": "completed",
+        "benchmarkVersion": "bank",
+        "condition": "no_guidelines",
+    }
     result = {"_id": "choice", "runId": "choices", "questionKey": key, "repetition": 0.0,
               "outcome": "answered", "correct": True, "durationMs": 900.0}  # fmt: skip
     version = {"_id": "bank", "version": "w" * 64, "effectiveAt": START, "decision": bank}
