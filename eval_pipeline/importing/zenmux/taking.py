@@ -256,7 +256,7 @@ class _Place:
     def _judge(self, file: ModelFile) -> str:
         """Who gave the verdicts, as far as a name of a model is said."""
         said = file.judge
-        return said and checked(self.folder, JUDGED_FILES, said) or UNKNOWN_JUDGE
+        return (said and checked(self.folder, JUDGED_FILES, said)) or UNKNOWN_JUDGE
 
     def _write(
         self, run: Run, predictions: Sequence[Prediction], judgements: Sequence[Judgement]
