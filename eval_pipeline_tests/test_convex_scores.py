@@ -9,7 +9,8 @@ from typing import Any
 import duckdb
 import pytest
 
-from eval_pipeline.finding import runs_to_fix
+from eval_pipeline.deleting import what_would_go
+from eval_pipeline.finding import find_runs, runs_to_fix
 from eval_pipeline.importing.convex_scores import reading
 from eval_pipeline.importing.convex_scores.converting import convert
 from eval_pipeline.importing.convex_scores.converting import steps_of as our_steps
@@ -383,6 +384,9 @@ def test_what_others_paid_today_counts_in_no_budget_of_ours(tmp_path: Path) -> N
 
     assert sum(one.usage.cost_usd or 0 for one in journal.read(PREDICTIONS)) == 0.375
     assert [purse.spent_usd for purse in account.purses] == [0, 0]
+    with receiver.warehouse.reading() as db:
+        (doomed,) = what_would_go(db, find_runs(db, "run1"))
+    assert doomed.cost_usd == 0
 
 
 def test_ours_is_what_is_asked_and_published_once_it_is_minted(project: Path) -> None:
