@@ -82,7 +82,10 @@ select
 from repetitions;
 
 insert into plans
-select run_id, model, suite, item_id from runs cross join items order by model, item_id;
+select
+    run_id, model, suite, item_id,
+    row_number() over (partition by run_id, model order by item_id) as position
+from runs cross join items order by model, item_id;
 
 create temp view replies as
 select

@@ -33,6 +33,8 @@ class Stated(NamedTuple):
     slice_id: int
     confidence: Floats
     score: Floats
+    asked: NDArray[np.int64]
+    """The same replies in the order of the run's plan, as places in the other columns."""
 
 
 def measure(connection: duckdb.DuckDBPyConnection) -> None:
@@ -50,7 +52,7 @@ def _calibrate(connection: duckdb.DuckDBPyConnection, some: str) -> None:
         .filter(f"{some} and score is not null and confidence is not null")
         # Equal confidences come in a fixed order too, for the bins are cut between them.
         .order("confidence, item, sample")
-        .project(", ".join([*MEMBERSHIPS, "confidence", "score"]))
+        .project(", ".join([*MEMBERSHIPS, "confidence", "score", "position", "sample"]))
         .fetchnumpy()
     )
     found = {name: np.asarray(column) for name, column in fetched.items()}
@@ -66,11 +68,14 @@ def _slices(found: Mapping[str, NDArray[np.float64]], membership: str) -> Iterat
     in_order = np.argsort(ids, kind="stable")
     starts = np.flatnonzero(np.diff(ids[in_order], prepend=0))
     for chosen in np.split(in_order, starts)[1:]:
-        yield Stated(int(ids[chosen[0]]), found["confidence"][chosen], found["score"][chosen])
+        asked = np.lexsort((found["sample"][chosen], found["position"][chosen]))
+        yield Stated(
+            int(ids[chosen[0]]), found["confidence"][chosen], found["score"][chosen], asked
+        )
 
 
 def _errors(slices: Sequence[Stated]) -> Mapping[str, Column]:
-    rows = [_errors_of(one.confidence, one.score) for one in slices]
+    rows = [_errors_of(one) for one in slices]
     rms, dropped, expected, brier = np.array(rows, dtype=np.float64).reshape(-1, 4).T
     return {
         "slice_id": np.array([one.slice_id for one in slices], dtype=np.int64),
@@ -81,13 +86,13 @@ def _errors(slices: Sequence[Stated]) -> Mapping[str, Column]:
     }
 
 
-def _errors_of(confidence: Floats, score: Floats) -> tuple[float | None, ...]:
-    bins = equal_count_bins(confidence, score)
+def _errors_of(one: Stated) -> tuple[float | None, ...]:
+    bins = equal_count_bins(one.confidence, one.score)
     return (
         root_mean_square_error(bins) if bins else None,
-        last_bin_dropped(confidence, score),
+        last_bin_dropped(one.confidence[one.asked], one.score[one.asked]),
         expected_error(bins) if bins else None,
-        brier_score(confidence, score),
+        brier_score(one.confidence, one.score),
     )
 
 

@@ -14,7 +14,7 @@ from eval_pipeline.options import Budget
 from eval_pipeline.providers.chat import ChatRequest
 from eval_pipeline.providers.pace import Halt, Halted
 from eval_pipeline.record import Record
-from eval_pipeline.records import Model, Prices, Usage, now
+from eval_pipeline.records import Model, Prices, Usage, is_foreign, now
 
 CHARACTERS_PER_TOKEN = 4
 TOKENS_PER_IMAGE = 1000
@@ -216,11 +216,15 @@ class _Cost(Record):
 
     usage: Usage = Usage()
     carried_from: str | None = None
+    request_hash: str = ""
     finished_at: AwareDatetime
 
     @property
     def usd(self) -> float:
-        return 0.0 if self.carried_from else self.usage.cost_usd or 0.0
+        """What was paid here, for this."""
+        if self.carried_from or is_foreign(self.request_hash):
+            return 0.0
+        return self.usage.cost_usd or 0.0
 
 
 _COSTS = tuple(Stream(name, _Cost) for name in ("predictions", "judged", "rejudged", "diagnoses"))

@@ -15,6 +15,7 @@ from pydantic import (
 )
 
 from eval_pipeline.coding.records import CodingTask, GradedCode
+from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.outcomes import Outcome
 from eval_pipeline.record import Record
 
@@ -202,6 +203,18 @@ IMPORTED_FROM = "imported_from"
 """The parameter that only runs of other programs have, and which program that was."""
 CLOSED = "closed"
 """The parameter of runs that are history: nobody here asks or judges anything in them."""
+FAILED_THERE = "failed_there"
+"""The parameter of runs that failed as a whole in another program: what it said of that."""
+
+
+def foreign_request(program: str, *parts: JsonValue) -> str:
+    """Stands for the hash of a request that another program made; no request of ours has it."""
+    return f"{program}:{fingerprint(*parts)}"
+
+
+def is_foreign(request_hash: str) -> bool:
+    """Whether another program made that request, and paid for it."""
+    return ":" in request_hash
 
 
 def _none_one_or_several(run_ids: object) -> object:

@@ -25,6 +25,7 @@ from eval_pipeline.items import Brief, briefs
 from eval_pipeline.journal import RUNS, Journal
 from eval_pipeline.options import Experiment
 from eval_pipeline.records import (
+    FAILED_THERE,
     IMPORTED_FROM,
     Item,
     ItemKey,
@@ -291,7 +292,7 @@ def _asked_the_same_way(run: Run, wanted: Run) -> Run:
     # The prompt for code plays no part in a run that has none.
     names -= {CODING_PROMPT} - run.parameters.keys()
     if run.is_imported:  # what was not told can not be compared
-        names = run.parameters.keys() - {IMPORTED_FROM}
+        names = run.parameters.keys() - {IMPORTED_FROM, FAILED_THERE}
     changed = {name for name in names if run.parameters.get(name) != wanted.parameters.get(name)}
     if run.experiment != wanted.experiment:
         changed.add("experiment")

@@ -88,6 +88,30 @@ def a_step(name: str, status: Mapping[str, Any]) -> dict[str, Any]:
     return {"kind": "failed", "failureReason": reason, "durationMs": 500.0}
 
 
+def of_questions() -> Documents:
+    """A run of multiple choice, which is in the same tables in a form of its own."""
+    kind, key = {"kind": "decision", "_creationTime": START}, "000-basics/000-empty/q1"
+    bank = {"sources": [{"evalPath": TASKS[0], "questions": [{"id": "q1", "optionIds": ["a"]}]}]}
+    run = {
+        "_id": "choices",
+        "model": "acme/large",
+        "runKey": "ci/1",
+        "plannedQuestions": [key],
+        "status": "completed",
+        "benchmarkVersion": "bank",
+        "condition": "no_guidelines",
+    }
+    result = {"_id": "choice", "runId": "choices", "questionKey": key, "repetition": 0.0,
+              "outcome": "answered", "correct": True, "durationMs": 900.0}  # fmt: skip
+    version = {"_id": "bank", "version": "w" * 64, "effectiveAt": START, "decision": bank}
+    return {
+        "benchmarkVersions": [{**kind, **version}],
+        "runs": [{**kind, **run}],
+        "evals": [{**kind, **result}],
+        "modelScores": [{**kind, "_id": "s", "model": "acme/large", "plannedQuestions": 1.0}],
+    }
+
+
 def together(*exports: Documents) -> Documents:
     """All of them in one, each document once."""
     found: Documents = {}

@@ -9,7 +9,8 @@ from typing import Any
 import duckdb
 import pytest
 
-from eval_pipeline.finding import runs_to_fix
+from eval_pipeline.deleting import what_would_go
+from eval_pipeline.finding import find_runs, runs_to_fix
 from eval_pipeline.importing.convex_scores import reading
 from eval_pipeline.importing.convex_scores.converting import convert
 from eval_pipeline.importing.convex_scores.converting import steps_of as our_steps
@@ -22,9 +23,11 @@ from eval_pipeline.importing.convex_scores.documents import (
 from eval_pipeline.importing.convex_scores.reading import read_scores
 from eval_pipeline.importing.convex_scores.taking import import_scores
 from eval_pipeline.importing.convex_scores.versions import cohorts_of
-from eval_pipeline.journal import Journal
+from eval_pipeline.journal import PREDICTIONS, Journal
+from eval_pipeline.money import Ledger
+from eval_pipeline.options import Budget
 from eval_pipeline.overview import State, run_rows
-from eval_pipeline.records import Judgement
+from eval_pipeline.records import Judgement, now
 from eval_pipeline.remote.receiving import Receiver
 from eval_pipeline.runs import Mode
 from eval_pipeline.stages.judge import judge
@@ -47,6 +50,7 @@ from eval_pipeline_tests.convex_export import (
     a_version,
     an_export,
     lines,
+    of_questions,
     together,
     write_archive,
     write_folder,
@@ -105,6 +109,19 @@ def test_runs_are_on_the_leaderboard_whatever_form_they_come_in(project: Path, f
     assert asked(project, "select name, items from benchmark_versions where is_published") == [
         ("convex-evals vvvvvvvvvvvv", 3)
     ]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_runs_of_questions_are_counted_and_nothing_of_them_is_wrong(
+    project: Path, form: str
+) -> None:
+    export = together(an_export(a_passed(), a_passed(), a_passed()), of_questions())
+
+    found = imported(project, FORMS[form](project, export))
+
+    assert (found["new_runs"], found["wrong"]) == (1, 0)
+    assert found["left_out"] == {"runs of questions, which are not coding evals": 1}
+    assert len(found["versions"]) == 1
 
 
 def test_an_eval_is_a_prediction_a_verdict_and_steps_of_ours(project: Path) -> None:
@@ -351,6 +368,25 @@ def test_nobody_here_goes_on_with_what_was_imported(tmp_path: Path, mode: Mode) 
         (standing,) = run_rows(db, ())
     assert (standing["state"], standing["next_step"]) == (State.FAILED, None)
     assert asked(tmp_path, "select distinct suite from dataset") == [("sample",)]
+
+
+def test_what_others_paid_today_counts_in_no_budget_of_ours(tmp_path: Path) -> None:
+    today = now().timestamp() * 1000
+    export = an_export(*[a_passed()] * 3, _creationTime=today)
+    for one in export["evals"]:
+        one["_creationTime"] = today
+    settings = settings_in(tmp_path)
+    journal = Journal(settings.journal)
+    receiver = Receiver(Warehouse(settings.database, journal))
+    import_scores(write_archive(tmp_path / "a.zip", export), receiver, settings)
+
+    account = Ledger(Budget(usd_per_day=1, usd_per_run=1), journal).account("run1", "acme/large")
+
+    assert sum(one.usage.cost_usd or 0 for one in journal.read(PREDICTIONS)) == 0.375
+    assert [purse.spent_usd for purse in account.purses] == [0, 0]
+    with receiver.warehouse.reading() as db:
+        (doomed,) = what_would_go(db, find_runs(db, "run1"))
+    assert doomed.cost_usd == 0
 
 
 def test_ours_is_what_is_asked_and_published_once_it_is_minted(project: Path) -> None:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -216,9 +217,10 @@ def test_values_of_the_wrong_kind_are_left_out_and_the_answer_is_kept(
     }
     results.add(MODEL, {"q1": odd, **more}, {"q1": verdict})
 
-    (taken,), left_out = project.take(results.root)
+    (taken,), (left_out,) = project.take(results.root)
 
-    assert (taken.predictions, taken.judgements, left_out) == (1, 1, [])
+    assert (taken.predictions, taken.judgements) == (1, 1)
+    assert left_out.endswith(": 4 entries in it are no answers.")
     (one,) = project.rows("from predictions")
     assert one["answer"] == "Half a character: \ufffd, and a whole one: \U0001f600"
     names = ("input_tokens", "output_tokens", "reasoning_tokens", "latency_s", "generation_id")
@@ -267,6 +269,18 @@ def test_a_name_that_can_be_no_model_here_is_left_out_as_it_is(
     assert "can not be the id of a model" in left_out[0]
 
 
+def test_a_judge_whose_name_can_be_none_is_unknown(project: Project, results: Results) -> None:
+    results.add(MODEL, *usual())
+    (file,) = (results.path / "judged").iterdir()
+    file.write_text(file.read_text().replace(JUDGE, "\\u001b[2J " * 99))
+
+    (taken,), (left_out,) = project.take(results.root)
+
+    assert taken.judgements == 2
+    assert "can not be the id of a model" in left_out
+    assert project.rows("select distinct judge from judged") == [{"judge": "unknown/judge"}]
+
+
 def test_a_model_that_failed_as_a_whole_has_a_run_without_answers(
     project: Project, results: Results
 ) -> None:
@@ -276,7 +290,7 @@ def test_a_model_that_failed_as_a_whole_has_a_run_without_answers(
     (taken,), _ = project.take(results.root)
 
     assert (taken.model, taken.planned, taken.predictions) == (MODEL, 3, 0)
-    assert taken.error == "No such endpoint"
+    assert taken.error == project.run().parameters["failed_there"] == "No such endpoint"
 
 
 def test_runs_belong_to_the_suite_of_the_settings_that_has_their_questions(
@@ -326,9 +340,18 @@ def test_folders_that_hold_no_results_are_refused(tmp_path: Path) -> None:
         results_folders(tmp_path / "missing")
     with pytest.raises(ImportFolderError, match="has no results"):
         results_folders(tmp_path)
-    (tmp_path / "mine" / "predictions").mkdir(parents=True)
-    with pytest.raises(ImportFolderError, match="tells when it was written"):
-        _ = ResultsFolder(tmp_path / "mine").stamp
+
+
+def test_a_folder_that_tells_no_time_is_named_and_the_others_are_imported(
+    project: Project, results: Results
+) -> None:
+    results.add(MODEL, *usual())
+    (results.root / "a copy" / "predictions").mkdir(parents=True)
+
+    (taken,), (left_out,) = project.take(results.root)
+
+    assert (taken.model, taken.predictions) == (MODEL, 3)
+    assert left_out.startswith("a copy/: Neither its name")
 
 
 QUESTIONS = 437
@@ -355,32 +378,42 @@ def _theirs(verdicts: Mapping[str, Mapping[str, Any]], total: int | None) -> lis
     return [round(float(one), 2) for one in (accuracy, half, 100 * math.sqrt(error))]
 
 
+ASKED = [f"m{(number * 100) % QUESTIONS:03}" for number in range(QUESTIONS)]
+"""The ids in the order of the data set, which is none of theirs."""
+
+
 def _many(model: str) -> dict[str, dict[str, Any]]:
-    """Verdicts in which equal confidence goes with equal truth: their sort keeps no order."""
-    entry = partial(an_entry, model)
-    sure = {f"m{number:03}": (number * 37) % 101 for number in range(QUESTIONS)}
+    """Verdicts with few confidences, as models state them: bins are cut between equal ones."""
+    entry, chance = partial(an_entry, model), Random(model)
     return {
-        one: judged(entry(f"It is {one}."), correct=confidence % 3 == 0, confidence=confidence)
-        for one, confidence in sure.items()
+        one: judged(
+            entry(f"It is {one}."),
+            correct=chance.random() < 0.3,
+            confidence=chance.choice([60, 80, 90, 95, 100]),
+        )
+        for one in ASKED
     }
 
 
 def test_the_numbers_are_theirs_to_the_second_decimal_strict_and_moderate(tmp_path: Path) -> None:
-    questions = [a_question(f"m{number:03}") for number in range(QUESTIONS)]
+    questions = [a_question(one) for one in ASKED]
     project = Project(tmp_path, questions=questions)
     results = Results(tmp_path / "results", [one.id for one in questions])
-    whole, part = _many("a/whole:x"), _many("a/part:x")
+    whole, part = _many("a/whole:x"), _many("a/in_part:x")
     for number in range(9):
-        part[f"m{number:03}"] = a_failure("a/part:x")
+        part[f"m{number:03}"] = a_failure("a/in_part:x")
     part["m100"] = not_judged(part["m100"])
     results.add("a/whole:x", whole, whole)
-    results.add("a/part:x", part, part)
+    results.add("a/in_part:x", part, part)
     strict, moderate = _theirs(whole, QUESTIONS), _theirs(part, None)
     names = ("accuracy", "confidence_interval", "calibration_error")
+    file = f"results/{results.stamp}/predictions/hle_a_in_part_x_{results.stamp}.json"
     results.summary(
         {"model_identifier": "a/whole:x", "metrics": dict(zip(names, strict, strict=True))},
-        {"model_identifier": "a/part:x", "metrics": dict(zip(names, moderate, strict=True))},
-    )
+        # So a repair there calls it.
+        {"model_identifier": "a/in/part:x", "predictions_file": file,
+         "metrics": dict(zip(names, moderate, strict=True))},
+    )  # fmt: skip
 
     project.take(results.root)
 
@@ -391,7 +424,7 @@ def test_the_numbers_are_theirs_to_the_second_decimal_strict_and_moderate(tmp_pa
         shown = {"slice": "all", "strict": True}
         complete = rows(query(db, "summaries/metrics_of_runs", {**given, **shown}))
     assert list(found["a/whole:x"].here) == strict
-    assert list(found["a/part:x"].here) == moderate
+    assert list(found["a/in_part:x"].here) == moderate
     assert all(one.same for one in found.values())
     # As there, only what is complete is in the strict numbers; the corrected ones stand beside.
     (row,) = complete

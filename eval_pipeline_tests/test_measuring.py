@@ -1,6 +1,6 @@
 """Calibration of the replies in the tables: which count, in which order, in which slice."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from random import Random
 from typing import Any
 
@@ -15,6 +15,7 @@ from eval_pipeline.queries import apply_migrations
 from eval_pipeline.stats.calibration import last_bin_dropped
 
 Reply = tuple[str, str, int, float | None, float | None]
+Scored = tuple[float, str, int, float]
 AT = "timestamp '2025-01-01'"
 SAMPLES = 2
 
@@ -65,7 +66,9 @@ def fill(db: duckdb.DuckDBPyConnection, replies: list[Reply]) -> None:
         "1 as planned, '{}' as plan_filter, "
         f"'{{}}' as parameters, true as simulated, {AT} as opened_at, "
         f"{SAMPLES} as samples from given",
-        "insert into plans select distinct 'run', model, 's', item_id from given",
+        "insert into plans select 'run', model, 's', item_id, "
+        "row_number() over (partition by model order by item_id desc) "
+        "from (select distinct model, item_id from given)",
         f"insert into predictions by name select {reply}, {ended}, model, item_id, sample, "
         "'ok' as outcome, true as is_result, 'h' as request_hash from given",
         f"insert into judged by name select {reply}, {ended}, {verdict}, model, item_id, sample, "
@@ -76,19 +79,34 @@ def fill(db: duckdb.DuckDBPyConnection, replies: list[Reply]) -> None:
         derive(db, table)
 
 
-def in_order(replies: list[Reply], *, category: str | None = None) -> np.ndarray[Any, Any]:
-    """Confidences and scores of those that have both, by confidence, item and sample."""
+def scored(replies: list[Reply], category: str | None = None) -> list[Scored]:
+    """Confidence, item, sample and score of those that have all of it."""
     remainder = {"Math": 0, "Physics": 1}.get(category or "")
-    pairs = [
+    return [
         (confidence, item_id, sample, score)
         for _, item_id, sample, confidence, score in replies
         if confidence is not None and score is not None
         if remainder is None or int(item_id[-1]) % 2 == remainder
     ]
-    return np.array([(pair[0], pair[3]) for pair in sorted(pairs)]).reshape(-1, 2).T
 
 
-def test_the_published_error_is_the_same_to_the_bit_in_every_slice(
+def columns_of(found: Iterable[Scored]) -> np.ndarray[Any, Any]:
+    """Confidences and scores."""
+    return np.array([(one[0], one[3]) for one in found]).reshape(-1, 2).T
+
+
+def in_order(replies: list[Reply]) -> np.ndarray[Any, Any]:
+    """By confidence, item and sample."""
+    return columns_of(sorted(scored(replies)))
+
+
+def as_planned(replies: list[Reply], *, category: str | None) -> np.ndarray[Any, Any]:
+    """In the order of the plan, where the items stand from the last to the first."""
+    by_sample = sorted(scored(replies, category), key=lambda one: one[2])
+    return columns_of(sorted(by_sample, key=lambda one: one[1], reverse=True))
+
+
+def test_the_published_error_is_that_of_the_replies_as_they_were_planned_in_every_slice(
     db: duckdb.DuckDBPyConnection,
 ) -> None:
     replies = some_replies(2000)
@@ -99,7 +117,7 @@ def test_the_published_error_is_the_same_to_the_bit_in_every_slice(
     rows = found.fetchall()
     assert len(rows) == 5
     for _, category, error in rows:
-        assert error == last_bin_dropped(*in_order(replies, category=category))
+        assert error == last_bin_dropped(*as_planned(replies, category=category))
 
 
 def test_bins_of_a_run_are_cut_in_order_of_confidence_item_and_sample(

@@ -8,6 +8,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 
 from eval_pipeline.benchmark import Benchmark
@@ -73,7 +74,8 @@ def answered(run: Run, *scores: float | None) -> list[Run | Prediction | Judgeme
 
 
 def calibration_errors(graded: Iterable[Graded]) -> Row:
-    stated = ((one.confidence, one.question, one.score) for one in graded)
+    stated = [(one.confidence, one.question, one.score) for one in graded]
+    as_planned = [(c, score) for c, _, score in stated if c is not None]
     pairs = [
         (confidence, score)
         for confidence, _, _, score in sorted(
@@ -81,7 +83,8 @@ def calibration_errors(graded: Iterable[Graded]) -> Row:
         )
     ]
     n, count = len(pairs), len(pairs) // 100
-    of_100 = [pairs[i * 100 : (i + 1) * 100] for i in range(count - 1)]
+    sorted_there = [as_planned[n] for n in np.argsort([c for c, _ in as_planned])]
+    of_100 = [sorted_there[i * 100 : (i + 1) * 100] for i in range(count - 1)]
     ends = [0, *accumulate(n // count + (i < n % count) for i in range(count))]
     equal = [gap(pairs[start:end]) for start, end in pairwise(ends)]
     brier = statistics.fmean((c - score) ** 2 for c, score in pairs) if pairs else None

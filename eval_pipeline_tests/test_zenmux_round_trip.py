@@ -92,6 +92,19 @@ def test_what_is_imported_and_exported_again_has_the_same_content(tmp_path: Path
     assert statistics["model_statistics"][MODEL]["judgments_with_content"] == 1
 
 
+def test_the_error_of_a_model_that_failed_as_a_whole_goes_there_and_back(tmp_path: Path) -> None:
+    results, there = Results(tmp_path / "results", ("q1", "q2", "q3")), Project(tmp_path / "there")
+    results.summary({"model_identifier": MODEL, "error": "No such endpoint"})
+    there.take(results.root)
+
+    folder = exported(there.warehouse, there.run().run_id, tmp_path / "out")
+    back = Project(tmp_path / "back")
+    back.take(folder)
+
+    assert back.run().parameters["failed_there"] == "No such endpoint"
+    assert there.rows("select parameters from runs") == back.rows("select parameters from runs")
+
+
 def test_a_run_of_ours_has_the_same_numbers_wherever_it_is_imported(tmp_path: Path) -> None:
     items = [f"q{number}" for number in range(1, 7)]
     questions = [a_question(one) for one in items]
@@ -146,6 +159,21 @@ def test_what_has_no_place_in_that_format_is_refused(
         exported(native, "run-1", tmp_path / "out")
 
     assert not list((tmp_path / "out").iterdir())
+
+
+def test_models_that_would_have_the_same_file_are_exported_one_by_one(tmp_path: Path) -> None:
+    results, project = Results(tmp_path / "results", ("q1", "q2", "q3")), Project(tmp_path)
+    file = results.path / "predictions" / f"hle_a_b_c_d_{results.stamp}.json"
+    for number, model in enumerate(("a/b_c:d", "a/b:c_d")):
+        results.add(model, usual(model)[0])
+        file.rename(file.with_name(f"hle_{number}.json"))
+    project.take(results.root)
+    run_id = project.run("a/b:c_d").run_id
+
+    with pytest.raises(ZenmuxExportError, match="export each by itself, as a/b_c:d@"):
+        exported(project.warehouse, run_id, tmp_path / "out")
+
+    assert exported(project.warehouse, f"a/b_c:d@{run_id}", tmp_path / "out").is_dir()
 
 
 def _imported(

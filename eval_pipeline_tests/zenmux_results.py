@@ -108,10 +108,10 @@ def metadata(model: str) -> dict[str, Any]:
     }
 
 
-def usual() -> tuple[dict[str, Any], dict[str, Any]]:
+def usual(model: str = MODEL) -> tuple[dict[str, Any], dict[str, Any]]:
     """A right answer, a wrong one, and one that did not come."""
-    answers = {"q1": an_entry(MODEL), "q2": an_entry(MODEL, "Answer: 41", generation_id="gen-2")}
-    answers["q3"] = a_failure(MODEL, "Error code: 429 - {'error': 'slow down'}")
+    answers = {"q1": an_entry(model), "q2": an_entry(model, "Answer: 41", generation_id="gen-2")}
+    answers["q3"] = a_failure(model, "Error code: 429 - {'error': 'slow down'}")
     verdicts = {
         "q1": judged(answers["q1"], correct=True, confidence=90),
         "q2": judged(answers["q2"], correct=False, confidence=30),

@@ -61,12 +61,15 @@ def last_bin_dropped(confidence: Floats, correct: Floats) -> float | None:
     """The calibration error as published for Humanity's Last Exam, to the bit; None below 100.
 
     The last of its bins takes the remainder, and then the sum ends before it: 0 from 100 to 199.
+    The replies must come in the order of the data set. Bins are cut between equal confidences:
+    which of these come first is what numpy's default sort makes of it on this processor, as there.
     """
     total = len(confidence)
     if total < BIN_SIZE:
         return None
-    kept = (total // BIN_SIZE - 1) * BIN_SIZE
-    means = (column[:kept].reshape(-1, BIN_SIZE).mean(axis=1) for column in (confidence, correct))
+    kept = np.argsort(confidence)[: (total // BIN_SIZE - 1) * BIN_SIZE]
+    binned = (column[kept].reshape(-1, BIN_SIZE) for column in (confidence, correct))
+    means = (column.mean(axis=1) for column in binned)
     gaps = np.subtract(*means)
     # One after the other, as there: a sum of numpy's would differ in the last bits.
     return sqrt(sum((BIN_SIZE / total * gaps**2).tolist()))

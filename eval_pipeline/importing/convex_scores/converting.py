@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from eval_pipeline.coding.records import STEPS, CodingTask, GradedCode, Step, StepName
-from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.importing.convex_scores.documents import (
     EvalDocument,
     Status,
@@ -14,7 +13,7 @@ from eval_pipeline.importing.convex_scores.documents import (
     Tokens,
 )
 from eval_pipeline.outcomes import Outcome
-from eval_pipeline.records import Judgement, Prediction, Run, Usage
+from eval_pipeline.records import Judgement, Prediction, Run, Usage, foreign_request
 
 SOURCE = "convex-evals"
 """As whose verdicts they stand."""
@@ -90,7 +89,7 @@ def convert(
         "usage": _usage(one.status.usage),
         "latency_s": None if generating is None else generating / MS,
         "attempts": 1,
-        "request_hash": fingerprint(SOURCE, one.id),
+        "request_hash": foreign_request(SOURCE, one.id),
     }
     verdict = {
         **about,

@@ -99,7 +99,6 @@ class RunDocument(Document):
     """One evaluation of one model."""
 
     id: Name = Field(alias="_id")
-    kind: Literal["coding", "decision"] = "coding"
     model_id: Name | None = Field(default=None, alias="modelId")
     model: Name | None = None
     shown: Text = Field(default="", alias="formattedName")
@@ -114,7 +113,6 @@ class EvalDocument(Document):
     """One task in one run."""
 
     id: Name = Field(alias="_id")
-    kind: Literal["coding", "decision"] = "coding"
     run_id: Name = Field(alias="runId")
     path: Task = Field(alias="evalPath")
     status: Status
@@ -139,12 +137,19 @@ TABLES: Mapping[str, type[Document]] = {
 }
 _TOLD_BY = {
     "plannedEvals": "runs",
+    "runKey": "runs",
     "evalPath": "evals",
+    "questionKey": "evals",
     "evalId": "steps",
     "slug": "models",
     "evalCount": "benchmarkVersions",
 }
 """A field that only one of the tables has."""
+
+
+def is_of_questions(values: Mapping[str, Any]) -> bool:
+    """Whether it is about multiple choice, which shares the tables and no field that is read."""
+    return values.get("kind") == "decision"
 
 
 def table_of(values: Mapping[str, Any]) -> str | None:

@@ -16,7 +16,12 @@ import orjson
 from pydantic import ValidationError
 
 from eval_pipeline.errors import MendableError
-from eval_pipeline.importing.convex_scores.documents import TABLES, Document, table_of
+from eval_pipeline.importing.convex_scores.documents import (
+    TABLES,
+    Document,
+    is_of_questions,
+    table_of,
+)
 
 DOCUMENTS = "documents.jsonl"
 LONGEST_LINE = 16 * 1024 * 1024
@@ -36,6 +41,7 @@ class Line(NamedTuple):
     table: str | None = None
     document: Document | None = None
     wrong: str = ""
+    of_questions: bool = False
 
 
 def read_scores(path: Path) -> Iterator[Line]:
@@ -139,6 +145,8 @@ def _read(line: bytes, place: str, table: str | None) -> Line:
         return Line(place, wrong="nothing tells of which table it is")
     if table is None or table not in TABLES:
         return Line(place)
+    if is_of_questions(values):
+        return Line(place, table, of_questions=True)
     try:
         return Line(place, table, TABLES[table].model_validate(values))
     except ValidationError as error:

@@ -98,6 +98,8 @@ def _has_own_runs(journal: Journal) -> bool:
 def _stage(line: Line, staged: Staged, found: Imported) -> None:
     if line.wrong:
         found.tell(f"{line.place}: {line.wrong}.")
+    elif line.of_questions and line.table == "runs":
+        found.left_out["runs of questions, which are not coding evals"] += 1
     elif line.table is not None and line.document is not None:
         staged.add(line.table, line.document)
 
@@ -130,13 +132,9 @@ class _Taking:
             self._take_run(run, models, *kept[cohort.key])
 
     def _is_wanted(self, run: RunDocument) -> bool:
-        if run.kind != "coding":
-            self.found.left_out["runs of questions, which are not coding evals"] += 1
-        elif not run.planned:
+        if not run.planned:
             self.found.left_out["runs that planned nothing"] += 1
-        else:
-            return True
-        return False
+        return bool(run.planned)
 
     def _read_texts(self, runs: Sequence[RunDocument], cohorts: Mapping[str, Cohort]) -> None:
         """What the tasks said: of each version as it was told first, which never changes."""

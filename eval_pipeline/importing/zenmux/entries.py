@@ -12,7 +12,13 @@ from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.importing.zenmux.failures import failure
 from eval_pipeline.importing.zenmux.files import Entry, count_in, number_in, object_in, text_in
 from eval_pipeline.outcomes import Outcome
-from eval_pipeline.records import Judgement, Prediction, Usage, whole_characters
+from eval_pipeline.records import (
+    Judgement,
+    Prediction,
+    Usage,
+    foreign_request,
+    whole_characters,
+)
 
 SOURCE = "zenmux-benchmark"
 PROMPT_HASH = fingerprint(SOURCE, "judge prompt")
@@ -70,8 +76,7 @@ def prediction_of(entry: Entry, item_id: str, origin: Origin) -> Prediction:
         generation_id=origin.clean(generation_id) if generation_id else None,
         served_by=_provider(origin.model),
         model_reported=origin.clean((text_in(entry, "model") or "")[:LONGEST_NAME]) or None,
-        # Never that of a request of ours, so that nothing is taken for an answer to one.
-        request_hash=f"{SOURCE}:{fingerprint(item_id)}",
+        request_hash=foreign_request(SOURCE, item_id),
         finished_at=origin.finished_at,
     )
 

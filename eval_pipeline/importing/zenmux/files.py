@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-MOST_BYTES = 200 * 1024 * 1024
+MOST_BYTES = 200 * 10**6
 """Of one file: a model's answers to thousands of questions are a tenth of it."""
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 

@@ -27,6 +27,8 @@ _STAMP = re.compile(r"\d{8}_\d{6}")
 STAMPED = "%Y%m%d_%H%M%S"
 _RUNS = UUID("6f6d2a3e-6a0b-5b1c-9d57-2f9a1c0e7b44")
 """Ids in this space are of version 5; those of Dagster's runs are of version 4."""
+_METADATA = {"evaluation_metadata", "judging_metadata", "metrics"}
+"""What stands beside the entries where these have no name of their own."""
 MOST_QUESTIONS = 100_000
 LONGEST_ID = 200
 
@@ -43,6 +45,8 @@ class ModelFile(NamedTuple):
     judge: str | None
     metadata: Entry
     entries: Mapping[str, Entry]
+    others: int
+    """How many entries are no answers, whatever they are."""
 
 
 class Result(NamedTuple):
@@ -50,6 +54,8 @@ class Result(NamedTuple):
 
     error: str | None
     metrics: Entry
+    answers: str
+    """How the file with its answers is called; empty if there is none."""
 
 
 @dataclass(frozen=True)
@@ -60,26 +66,23 @@ class ResultsFolder:
     problems: list[Problem] = field(default_factory=list)
 
     @cached_property
-    def stamp(self) -> str:
-        """When that launch began, by which all its files are called."""
+    def stamp(self) -> str | None:
+        """When that launch began, by which all its files are called; None if nothing tells."""
         for text in (self.path.resolve().name, *(path.name for path in self._files("*.json"))):
             for found in _STAMP.findall(text):
                 if _moment(found) is not None:
                     return str(found)
-        raise ImportFolderError(
-            f"{self.path}: neither its name nor that of a file in it tells when it was written, "
-            "as 20250922_122904 would."
-        )
+        return None
 
     @property
     def began_at(self) -> datetime:
         """The same as a moment; there it is local time, and which is not said."""
-        return _moment(self.stamp) or datetime.now(UTC)
+        return _moment(self.stamp or "") or datetime.now(UTC)
 
     @property
     def run_id(self) -> str:
         """The id of its runs, the same whenever it is imported."""
-        return str(uuid5(_RUNS, self.stamp))
+        return str(uuid5(_RUNS, self.stamp or ""))
 
     @cached_property
     def asked(self) -> Entry:
@@ -121,7 +124,11 @@ class ResultsFolder:
         listed = self._first("metrics_summary_*.json").get("model_results")
         rows = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
         return {
-            name: Result(text_in(one, "error"), object_in(one, "metrics"))
+            name: Result(
+                text_in(one, "error"),
+                object_in(one, "metrics"),
+                (text_in(one, "predictions_file") or "").rpartition("/")[2],
+            )
             for one in rows
             if (name := text_in(one, "model_identifier"))
         }
@@ -141,10 +148,17 @@ class ResultsFolder:
     def read(self, path: Path, part: str) -> ModelFile | None:
         """One of these files; None, and a note, if it can not be read."""
         try:
-            return _model_file(read_object(path), part)
+            found = _model_file(read_object(path), part)
         except UnreadableError as error:
             self.note(self.name_of(path), str(error))
             return None
+        if found.others:
+            self.note(self.name_of(path), f"{found.others} entries in it are no answers.")
+        return found
+
+    def answers_of(self, model: str) -> str:
+        """How the file with the model's answers is called."""
+        return f"hle_{safe_name(model)}_{self.stamp}.json"
 
     def name_of(self, path: Path) -> str:
         """How the file is called in this folder."""
@@ -182,6 +196,11 @@ def results_folders(path: Path) -> list[ResultsFolder]:
     return [ResultsFolder(one) for one in found]
 
 
+def safe_name(model: str) -> str:
+    """The model as file names have it, from which it can not be told again."""
+    return model.replace("/", "_").replace(":", "_")
+
+
 def is_item_id(found: object) -> bool:
     """Whether a question may be called that."""
     return isinstance(found, str) and 0 < len(found) <= LONGEST_ID and found.isprintable()
@@ -204,7 +223,8 @@ def _model_file(content: Entry, part: str) -> ModelFile:
         raise UnreadableError(f"It has more than {MOST_QUESTIONS} entries.")
     model = text_in(metadata, "model_identifier") or _model_in(entries)
     written = _time(text_in(said, "timestamp"))
-    return ModelFile(model, written, text_in(said, "judge_model"), metadata, entries)
+    others = len(found.keys() - _METADATA) - len(entries)
+    return ModelFile(model, written, text_in(said, "judge_model"), metadata, entries, others)
 
 
 def _is_entry(name: str, entry: object) -> bool:

@@ -30,7 +30,10 @@ def compared(db: duckdb.DuckDBPyConnection, folder: ResultsFolder) -> Iterator[C
     given = {"run_id": folder.run_id, "judge_version": JUDGE_VERSION}
     found = query(db, "summaries/zenmux_published", given).fetchall()
     here = {model: as_published(*numbers) for model, *numbers in found}
-    for model, result in folder.results.items():
+    # A repair there names models after their files, and so some of them wrongly.
+    by_file = {folder.answers_of(model): model for model in here}
+    for named, result in folder.results.items():
+        model = by_file.get(result.answers, named)
         stated = [number_in(result.metrics, name, 1e6) for name in Published._fields]
         accuracy, interval, calibration = stated
         ours = here.get(model)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from eval_pipeline.deleting import is_at_work
 from eval_pipeline.importing.zenmux.entries import (
+    LONGEST_ERROR,
     SOURCE,
     UNKNOWN_JUDGE,
     Origin,
@@ -17,12 +18,18 @@ from eval_pipeline.importing.zenmux.entries import (
     reply_of,
 )
 from eval_pipeline.importing.zenmux.files import count_in, number_in, object_in
-from eval_pipeline.importing.zenmux.folders import MOST_QUESTIONS, ModelFile, ResultsFolder
+from eval_pipeline.importing.zenmux.folders import (
+    JUDGED_FILES,
+    MOST_QUESTIONS,
+    ModelFile,
+    ResultsFolder,
+)
 from eval_pipeline.importing.zenmux.known import KnownOfRun
 from eval_pipeline.importing.zenmux.suites import Home, Homes
-from eval_pipeline.importing.zenmux.units import Unit, references_in, units
+from eval_pipeline.importing.zenmux.units import Unit, checked, references_in, units
 from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, BusyError, Journal
 from eval_pipeline.records import (
+    FAILED_THERE,
     IMPORTED_FROM,
     ItemKey,
     Judgement,
@@ -31,6 +38,7 @@ from eval_pipeline.records import (
     Run,
     Scope,
     Sighting,
+    whole_characters,
 )
 from eval_pipeline.remote.receiving import keep_sighting
 from eval_pipeline.runs import scope_of
@@ -75,11 +83,8 @@ class Importer:
 
     def take(self, folder: ResultsFolder) -> Iterator[Taken]:
         """Every model's run, as soon as it is on disk; what can not be taken, the folder notes."""
-        if not folder.question_ids:
-            folder.note("", "There is no question and no answer in it.")
-            return
-        if len(folder.question_ids) > MOST_QUESTIONS:
-            folder.note("", f"It is about more than {MOST_QUESTIONS:,} questions.")
+        if problem := _unfit(folder):
+            folder.note("", problem)
             return
         place = _Place(self, folder)
         for unit in units(folder):
@@ -125,7 +130,6 @@ class _Place:
             given = [one for one in verdicts if one.prediction_id in known]
             given = [one for one in given if here.lacks_verdict(one)]
             self._write(run, new, given)
-        result = self.folder.results.get(unit.model)
         return Taken(
             run_id,
             unit.model,
@@ -134,8 +138,16 @@ class _Place:
             run.planned,
             len(new),
             len(given),
-            self.importer.settings.redact(result.error) if result and result.error else None,
+            self._error(unit.model),
         )
+
+    def _error(self, model: str) -> str | None:
+        """With what the model ended there, if it did not get to the end."""
+        result = self.folder.results.get(model)
+        if result is None or result.error is None:
+            return None
+        text = whole_characters(result.error[:LONGEST_ERROR])
+        return self.importer.settings.redact(text)
 
     @contextmanager
     def _alone(self, model: str) -> Iterator[None]:
@@ -150,6 +162,7 @@ class _Place:
         how = {
             "temperature": number_in(said, "temperature", 2),
             "max_tokens": count_in(said, "max_completion_tokens") or None,
+            FAILED_THERE: None if unit.has_entries else self._error(unit.model),
         }
         suites = (self.home.suite,) if self.home.several_suites else ()
         run = Run(
@@ -222,7 +235,7 @@ class _Place:
     ) -> Iterator[Judgement]:
         if unit.judged is None:
             return
-        origin, judge = self._origin(run, unit.judged), unit.judged.judge or UNKNOWN_JUDGE
+        origin, judge = self._origin(run, unit.judged), self._judge(unit.judged)
         on_others = 0
         for item_id, entry in unit.judged.entries.items():
             answer = answers.get(item_id)
@@ -240,6 +253,11 @@ class _Place:
                 unit.model, f"{on_others} verdicts are on other answers than those in predictions/."
             )
 
+    def _judge(self, file: ModelFile) -> str:
+        """Who gave the verdicts, as far as a name of a model is said."""
+        said = file.judge
+        return (said and checked(self.folder, JUDGED_FILES, said)) or UNKNOWN_JUDGE
+
     def _write(
         self, run: Run, predictions: Sequence[Prediction], judgements: Sequence[Judgement]
     ) -> None:
@@ -248,6 +266,20 @@ class _Place:
             journal.write_whole(PREDICTIONS, run.model, run.run_id, name, records=predictions)
         if judgements:
             journal.write_whole(JUDGED, run.model, run.run_id, name, records=judgements)
+
+
+def _unfit(folder: ResultsFolder) -> str | None:
+    """Why nothing of the folder can be taken."""
+    if folder.stamp is None:
+        return (
+            "Neither its name nor that of a file in it tells when it was written, "
+            "as 20250922_122904 would."
+        )
+    if not folder.question_ids:
+        return "There is no question and no answer in it."
+    if len(folder.question_ids) > MOST_QUESTIONS:
+        return f"It is about more than {MOST_QUESTIONS:,} questions."
+    return None
 
 
 def _run(journal: Journal, model: str, run_id: str) -> Run:

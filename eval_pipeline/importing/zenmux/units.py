@@ -27,6 +27,11 @@ class Unit(NamedTuple):
     judged: ModelFile | None
 
     @property
+    def has_entries(self) -> bool:
+        """Whether anything was asked."""
+        return any(one is not None and one.entries for one in (self.answered, self.judged))
+
+    @property
     def metadata(self) -> Entry:
         """What is said of how the model was asked."""
         return next((one.metadata for one in (self.answered, self.judged) if one), {})
@@ -66,7 +71,7 @@ def _only_judged(folder: ResultsFolder, paired: set[Path]) -> Iterator[Unit]:
 
 def _failed(folder: ResultsFolder) -> Iterator[Unit]:
     for name, result in folder.results.items():
-        if result.error and _checked(folder, "metrics_summary", name):
+        if result.error and checked(folder, "metrics_summary", name):
             yield Unit(name, None, None)
 
 
@@ -79,18 +84,18 @@ def _model_of(
     if name is None:
         folder.note(folder.name_of(path), "Nothing in it says of which model it is.")
         return None
-    return _checked(folder, folder.name_of(path), name)
+    return checked(folder, folder.name_of(path), name)
 
 
 def _listed_as(folder: ResultsFolder, path: Path) -> str | None:
     for name in (*folder.listed_models, *folder.results):
-        spelled = name.replace("/", "_").replace(":", "_")
-        if path.name.endswith(f"hle_{spelled}_{folder.stamp}.json"):
+        if path.name.endswith(folder.answers_of(name)):
             return name
     return None
 
 
-def _checked(folder: ResultsFolder, file: str, name: str) -> str | None:
+def checked(folder: ResultsFolder, file: str, name: str) -> str | None:
+    """The name if a model may have it here; else it is noted."""
     try:
         return _MODEL.validate_python(name)
     except ValidationError:

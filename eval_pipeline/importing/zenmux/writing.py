@@ -16,13 +16,13 @@ from eval_pipeline.benchmark import past_version
 from eval_pipeline.errors import MendableError
 from eval_pipeline.finding import FoundRun
 from eval_pipeline.importing.zenmux.files import Entry
-from eval_pipeline.importing.zenmux.folders import STAMPED
+from eval_pipeline.importing.zenmux.folders import STAMPED, safe_name
 from eval_pipeline.importing.zenmux.shapes import answer_entry, judged_entry, stamp
 from eval_pipeline.importing.zenmux.statistics import NOT_ANSWERED, NOT_JUDGED, statistics_files
 from eval_pipeline.journal import RUNS, Journal
 from eval_pipeline.journal.disk import remove, sync
 from eval_pipeline.queries import query, rows
-from eval_pipeline.records import Run, now
+from eval_pipeline.records import FAILED_THERE, Run, now
 from eval_pipeline.stats.published import as_published
 
 SUITABLE = "chat.completions"
@@ -55,6 +55,7 @@ class Exporter:
         name = f"{runs[0].opened_at:{STAMPED}}"
         with _whole(target / name) as folder:
             models = [_ModelExport(self, run, folder, name) for run in runs]
+            _refuse_the_same_file(models)
             written = [one.write() for one in models]
             _write(folder / f"question_ids_{name}.json", _question_ids(models[0]))
             _write(folder / f"available_models_{name}.json", _available(models))
@@ -108,12 +109,12 @@ class _ModelExport:
         return next(iter(rows(found)), {})
 
     @cached_property
-    def safe_name(self) -> str:
-        return f"{self.run.model.replace('/', '_').replace(':', '_')}_{self.name}"
+    def stem(self) -> str:
+        return f"{safe_name(self.run.model)}_{self.name}"
 
     def path(self, part: str) -> str:
         """Where the model's file of that part is, in the folder."""
-        return f"{part}/{'judged_' if part == 'judged' else ''}hle_{self.safe_name}.json"
+        return f"{part}/{'judged_' if part == 'judged' else ''}hle_{self.stem}.json"
 
     def write(self) -> Written:
         """Both files of the model."""
@@ -178,8 +179,9 @@ class _ModelExport:
     @cached_property
     def result(self) -> Entry:
         """What the summary says of the model, by the rule of their strict mode."""
-        counts = self.counts
+        counts, error = self.counts, self.run.parameters.get(FAILED_THERE)
         reasons = [
+            *(["general_error"] if error else []),
             *(["incomplete_evaluations"] if counts[NOT_ANSWERED] else []),
             *(["incomplete_judgments"] if counts[NOT_JUDGED] else []),
         ]
@@ -188,7 +190,7 @@ class _ModelExport:
             "predictions_file": self.path("predictions"),
             "judged_file": self.path("judged"),
             "metrics": None if reasons else self._metrics(),
-            "error": None,
+            "error": error,
             "excluded_from_metrics": bool(reasons),
             "exclusion_reason": ", ".join(reasons) or None,
         }
@@ -210,6 +212,17 @@ class _ModelExport:
         found = query(self.exporter.db, "summaries/zenmux_numbers", given).fetchone()
         numbers = as_published(*found) if found else None
         return numbers._asdict() if numbers else None
+
+
+def _refuse_the_same_file(models: Sequence[_ModelExport]) -> None:
+    """There, names of files do not tell `/`, `:` and `_` apart."""
+    known: dict[str, str] = {}
+    for one in models:
+        if (other := known.setdefault(one.stem, one.run.model)) != one.run.model:
+            raise ZenmuxExportError(
+                f"{other} and {one.run.model} have the same file there: export each by itself, as "
+                f"{one.run.model}@{one.run.run_id[:8]}."
+            )
 
 
 def _suites(run: Run) -> list[str]:

@@ -49,6 +49,7 @@ select
     gradings.grading,
     exam.item,
     exam.cluster,
+    plans.position,
     whole.slice_id as in_all,
     suites.slice_id as in_suite,
     categories.slice_id as in_category,
@@ -64,7 +65,7 @@ join slices inputs on inputs.grading = gradings.grading and inputs.slice = 'inpu
 
 create or replace temp table verdicts as
 select
-    grading, in_all, in_suite, in_category, in_input, item, cluster, sample,
+    grading, in_all, in_suite, in_category, in_input, item, cluster, position, sample,
     outcome,
     score,
     confidence,

@@ -24,7 +24,7 @@ select
 from run_records;
 
 insert into plans
-select run_id, model, planned[1], planned[2]
-from (select run_id, model, unnest(plan) as planned from run_records);
+select run_id, model, planned[1], planned[2], position
+from (select run_id, model, unnest(plan) as planned, generate_subscripts(plan, 1) as position from run_records);
 
 drop table run_records

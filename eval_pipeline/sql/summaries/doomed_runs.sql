@@ -1,5 +1,6 @@
 -- What would go if the run $run_id of these $models were deleted, model by model. Costs are those that count in
--- budgets: what was carried over from another run was paid there. Other runs keep what they carried over from it.
+-- budgets: what was carried over from another run was paid there, and an answer to the request of another program (its
+-- hash has a colon) by whoever ran that. Other runs keep what they carried over from it.
 with chosen as (
     select * from runs where run_id = $run_id and list_contains($models::varchar[], model)
 ),
@@ -8,9 +9,10 @@ replies as (
         model,
         count(*) as predictions,
         count(*) filter (is_result) as answered,
-        sum(cost_usd) filter (carried_from is null) as usd,
+        sum(cost_usd) filter (carried_from is null and not contains(request_hash, ':')) as usd,
         count(*) filter (
             carried_from is null
+            and not contains(request_hash, ':')
             and cost_usd is null
             and (is_result or input_tokens is not null or output_tokens is not null)) as costs_unknown
     from predictions
