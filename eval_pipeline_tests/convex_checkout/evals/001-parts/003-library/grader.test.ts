@@ -1,10 +1,11 @@
 import { build } from "esbuild";
 import { spawnSync } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { beforeEach, expect, test } from "vitest";
 import { anyApi } from "convex/server";
-import { client, empty, put, sameFunctions, sameSchema } from "../../../grader";
+import { client, empty, put, sameFunctions, sameSchema, siteUrl } from "../../../grader";
 import { KEY } from "../../../runner/backend";
 
 const BOOKS = [
@@ -37,6 +38,21 @@ test("similar books are the nearest of a shelf", async () => {
 
 test("marks are made by Node", async () => {
   expect(await client.action(anyApi.shelf.mark, { title: "Rain" })).toBe("a6d20aa6");
+});
+
+test("variables are set, and have types", async () => {
+  const changes = [
+    { name: "SIZE", value: "large" },
+    { name: "LIBRARY", value: "Our" },
+  ];
+  const address = `http://localhost:${process.env.CONVEX_PORT}/api/update_environment_variables`;
+  const headers = { Authorization: `Convex ${KEY}` };
+  await fetch(address, { method: "POST", headers, body: JSON.stringify({ changes }) });
+  expect(await client.query(anyApi.about.name, {})).toBe(`Our large library at ${siteUrl}`);
+  const types = readFileSync(join(process.env.MODEL_OUTPUT_DIR!, "convex/_generated/server.d.ts"), "utf8");
+  expect(types).toContain("readonly LIBRARY: string | undefined;");
+  expect(types).toContain('readonly SIZE: "small" | "large";');
+  expect(types).toContain("readonly CONVEX_SITE_URL: string;");
 });
 
 /** Has a query run in the deployment, with the project's own modules and a clock that is broken. */
