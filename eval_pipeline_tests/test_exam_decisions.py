@@ -1,6 +1,7 @@
 """Questions beside the tasks of a convex-evals checkout: asked, graded by rules, refused."""
 
 import json
+import os
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -197,6 +198,14 @@ def test_a_link_is_not_followed_out_of_the_checkout(tmp_path: Path) -> None:
     path.symlink_to(tmp_path / "elsewhere.json")
 
     assert "questions.json: is a link" in refusal(tmp_path)
+
+
+def test_what_is_not_a_file_is_not_read(tmp_path: Path) -> None:
+    path = write_bank(tmp_path, "")
+    path.unlink()
+    os.mkfifo(path)
+
+    assert "questions.json: is not a file" in refusal(tmp_path)
 
 
 def test_a_folder_without_questions_is_refused(tmp_path: Path) -> None:

@@ -106,6 +106,8 @@ def read_bank(source: Source) -> Rows:
 def _content(path: Path) -> bytes:
     if path.resolve() != path.parent.parent.parent.resolve() / Path(*path.parts[-3:]):
         raise ValueError("is a link, or in a folder that is one; put the file itself there")
+    if not path.is_file():
+        raise ValueError("is not a file")
     if path.stat().st_size > MOST_BYTES:
         raise ValueError(f"is larger than {MOST_BYTES} bytes")
     return path.read_bytes()

@@ -21,7 +21,7 @@ FACTS = (
     ("attempts", "requests", ""),
     ("served_by", "served by", ""),
     ("model_reported", "model as reported", ""),
-    ("system_fingerprint", "backend", ""),
+    ("system_fingerprint", "system fingerprint", ""),
     ("generation_id", "generation id", ""),
     ("carried_from", "taken over from run", ""),
     ("finished_at", "finished", " UTC"),
