@@ -22,7 +22,7 @@ from eval_pipeline.records import ExamQuestion, Item, Model
 from eval_pipeline.settings import Settings
 
 GUIDELINES = "guidelines.md"
-"""Where a suite of coding tasks has its guidelines, unless its settings say otherwise."""
+"""Where a suite in a folder has its guidelines, unless its settings say otherwise."""
 
 # By name, so that a field which items get later does not change the version of older ones.
 _HASHED = {
@@ -82,8 +82,9 @@ class Prompts:
 
     exam: str
     coding: str = ""
-    # By suite; one without guidelines is not in it.
+    # By suite; one without guidelines is not in it. Apart, so that each kind has a hash of its own.
     guidelines: Mapping[str, Guidelines] = field(default_factory=dict)
+    exam_guidelines: Mapping[str, Guidelines] = field(default_factory=dict)
     # How answers are to be written, by name: one for each toolchain, and one for whole projects.
     formats: tuple[str, ...] = tuple(sorted(TOOLCHAINS))
 
@@ -91,16 +92,30 @@ class Prompts:
     def of(cls, settings: Settings, experiment: Experiment) -> "Prompts":
         """Those of an experiment; what no suite needs is not read."""
         exam = read_prompt(settings, experiment.system_prompt)
+        told = {
+            kind: {
+                suite.name: guidelines
+                for suite in settings.suites
+                if suite.kind == kind
+                and (guidelines := _guidelines(suite, settings, experiment)) is not None
+            }
+            for kind in ("exam", "coding")
+        }
         suites = [suite for suite in settings.suites if suite.kind == "coding"]
         if not suites:
-            return cls(exam)
-        found = {suite.name: _guidelines(suite, settings, experiment) for suite in suites}
+            return cls(exam, exam_guidelines=told["exam"])
         return cls(
             exam,
             read_prompt(settings, experiment.coding_prompt),
-            {suite: guidelines for suite, guidelines in found.items() if guidelines},
+            told["coding"],
+            told["exam"],
             (*cls.formats, *((PROJECT_FORMAT,) if _any_checkout(suites, settings) else ())),
         )
+
+    @cached_property
+    def exam_guidelines_hashes(self) -> dict[str, str]:
+        """Of the guidelines that questions are asked with, by suite."""
+        return {suite: fingerprint(one.whole) for suite, one in self.exam_guidelines.items()}
 
     @cached_property
     def coding_hash(self) -> str:
@@ -117,13 +132,19 @@ class Prompts:
     @cached_property
     def hash(self) -> str:
         """Of everything; where there is no coding task, of what questions are asked with."""
-        return fingerprint(self.exam, self.coding_hash) if self.coding else fingerprint(self.exam)
+        parts: list[JsonValue] = [self.exam]
+        if self.exam_guidelines:
+            parts.append({**self.exam_guidelines_hashes})
+        if self.coding:
+            parts.append(self.coding_hash)
+        return fingerprint(*parts)
 
     def messages(self, item: Item, model: Model) -> tuple[dict[str, JsonValue], ...]:
         """The item as chat messages, in the form that the model can take."""
         match item:
             case ExamQuestion():
-                return question_messages(item, model, self.exam)
+                told = self.exam_guidelines.get(item.suite)
+                return question_messages(item, model, self.exam, told.whole if told else None)
             case CodingTask():
                 guidelines = self.guidelines.get(item.suite)
                 return task_messages(
@@ -142,10 +163,14 @@ def _any_checkout(suites: Iterable[Suite], settings: Settings) -> bool:
 
 
 def _guidelines(suite: Suite, settings: Settings, experiment: Experiment) -> Guidelines | None:
-    """An experiment's own file, or the suite's; a suite that names none need not have any."""
-    if experiment.guidelines is False or suite.path is None:
+    """An experiment's own file, or the suite's; a suite that names none need not have any.
+
+    Questions in a file or on the hub have none, unless their suite names them.
+    """
+    root = settings.path(suite.path) if suite.path else settings.root
+    has_some = suite.guidelines is not None or (suite.path is not None and root.is_dir())
+    if experiment.guidelines is False or not (has_some or suite.kind == "coding"):
         return None
-    root = settings.path(suite.path)
     usual = guidelines_of(root) or root / GUIDELINES
     match experiment.guidelines, suite.guidelines:
         case (Path() as chosen, _) | (_, Path() as chosen):

@@ -42,7 +42,7 @@ class Hub(Record):
 
 
 class Suite(Record):
-    """A named set of items: questions in a file or on the hub, or coding tasks in a folder."""
+    """A named set of items: questions in a file, in a checkout or on the hub, or coding tasks."""
 
     name: Name
     kind: SuiteKind = "exam"
@@ -68,8 +68,8 @@ class Suite(Record):
             raise ValueError("must have either `path` or `hub`")
         if self.kind == "coding" and (self.path is None or self.cluster is not None):
             raise ValueError('of kind "coding" has a `path`, and neither `hub` nor `cluster`')
-        if self.kind == "exam" and (self.toolchain or self.guidelines or self.only):
-            raise ValueError('has `toolchain`, `guidelines` or `only`: they need kind = "coding"')
+        if self.kind == "exam" and (self.toolchain or self.only):
+            raise ValueError('has `toolchain` or `only`: they need kind = "coding"')
         return self
 
 

@@ -127,6 +127,8 @@ _ALWAYS_NAMED = {"temperature", "max_tokens", "stream", "extra"}
 """What of an experiment every run's parameters say."""
 CODING_PROMPT = "coding_prompt_hash"
 """The parameter that only runs with coding tasks have."""
+EXAM_GUIDELINES = "exam_guidelines_hashes"
+"""The parameter that only runs have whose questions are asked with guidelines."""
 
 
 def new_run(
@@ -139,6 +141,7 @@ def new_run(
     experiment: Experiment,
     system_prompt_hash: str,
     coding_prompt_hash: str | None = None,
+    exam_guidelines_hashes: Mapping[str, str] | None = None,
     samples: int = 1,
     failed: Failed | None = None,
 ) -> Run:
@@ -155,6 +158,11 @@ def new_run(
         )
     coding = benchmark.version.coding_suites
     has_code = bool(coding) and any(key.suite in coding for key in plan)
+    guided = exam_guidelines_hashes and {
+        suite: told
+        for suite, told in exam_guidelines_hashes.items()
+        if any(key.suite == suite for key in plan)
+    }
     run = Run(
         run_id=run_id,
         model=model.id,
@@ -171,6 +179,7 @@ def new_run(
             **({} if model.dialect == "chat_completions" else {"dialect": model.dialect}),
             **({"web_search": True} if experiment.web_search else {}),
             **({CODING_PROMPT: coding_prompt_hash} if has_code else {}),
+            **({EXAM_GUIDELINES: guided} if guided else {}),
         },
         simulated=model.simulated,
         opened_at=now(),

@@ -62,6 +62,9 @@ class Server:
         if path in DEPLOYING:
             self.asked.append((path, "", key))
             return 200, DEPLOYING[path]
+        if path == "/api/run_test_function":
+            self.asked.append((path, "", json.loads(body)["adminKey"]))
+            return 200, {"status": "success", "value": 7, "logLines": []}
         if path not in ("/api/query", "/api/mutation", "/api/action"):
             self.asked.append((path, "", key))
             return (404, "not here") if path.startswith("/api/") else (202, "heard")

@@ -46,6 +46,19 @@ test("it is compared with the reference", async () => {
   await sameFunctions();
 });
 
+test("an admin may ask in its own words", async () => {
+  const post = async (path: string, headers: Record<string, string>, body: object) =>
+    await fetch(`http://localhost:${process.env.CONVEX_PORT}/api/${path}`, {
+      method: "POST",
+      headers,
+      body: JSON.stringify(body),
+    });
+  const bundle = { path: "probe.js", source: "" };
+  const told = await post("run_test_function", {}, { adminKey: "theirs", args: {}, bundle });
+  expect((await told.json()).value).toBe(7);
+  await post("update_environment_variables", { Authorization: "Convex theirs" }, { changes: [] });
+});
+
 test("nothing here knows a key", () => {
   expect(JSON.stringify(process.env)).not.toContain("0123456789abcdef");
 });
@@ -116,6 +129,8 @@ def test_the_key_goes_along_only_where_an_admin_asks() -> None:
     assert server.keys_of("/ring") == {""}
     assert server.keys_of("_system/frontend/listTableScan") == {f"Convex {KEY}"}
     assert server.keys_of("/api/deploy2/start_push") == {f"Convex {KEY}"}
+    assert server.keys_of("/api/update_environment_variables") == {f"Convex {KEY}"}
+    assert server.keys_of("/api/run_test_function") == {KEY}
     (acting,) = server.keys_of("guests:sign")
     assert acting.startswith(f"Convex {KEY}:")
 

@@ -32,6 +32,7 @@ def test_every_folder_with_a_task_is_read_as_it_is() -> None:
         "001-parts/000-tally",
         "001-parts/001-choose_limiter",
         "001-parts/002-slugs",
+        "001-parts/003-library",
     ]
     task = tasks[GUEST_BOOK]
     assert (task.suite, task.category, task.toolchain) == ("convex", "basics", "convex")
@@ -154,7 +155,8 @@ def test_a_helper_that_changes_makes_another_grader(tmp_path: Path) -> None:
     after = {task.id: task.grader_version for task in loaded(root)}
 
     changed = {task for task in before if before[task] != after[task]}
-    assert changed == {GUEST_BOOK, "000-basics/001-door_bell", "001-parts/000-tally"}
+    static = {"001-parts/001-choose_limiter", "001-parts/002-slugs"}
+    assert changed == before.keys() - static
 
 
 def test_no_task_of_our_own_form_is_begun_in_a_checkout(tmp_path: Path) -> None:
@@ -237,6 +239,30 @@ def test_a_tsconfig_says_how_code_is_meant_and_not_how_it_is_checked(
     assert config["compilerOptions"] == {**OPTIONS, **changed}
     assert config["include"] == ["./**/*"]
     assert "files" not in config
+
+
+@pytest.mark.parametrize(
+    ("said", "manifest", "types"),
+    [
+        (None, '{"devDependencies": {"@types/node": "18", "@types/gone": "1"}}', ["node"]),
+        (None, '{"dependencies": {"@types/node": "18"}}', ["node"]),
+        (
+            '{"compilerOptions": {"types": ["gone"]}}',
+            '{"dependencies": {"@types/node": "18"}}',
+            ["node"],
+        ),
+        (None, '{"dependencies": {"node": "18"}}', None),
+        (None, '{"dependencies": ["@types/node"]}', None),
+        (None, '["@types/node"]', None),
+        (None, "{", None),
+    ],
+)
+def test_types_that_the_manifest_asks_for_are_seen_if_no_others_are_listed(
+    said: str | None, manifest: str, types: list[str] | None
+) -> None:
+    config = json.loads(fair_tsconfig(said, lambda package: package == "node", manifest))
+
+    assert config["compilerOptions"].get("types") == types
 
 
 @pytest.mark.parametrize(

@@ -58,9 +58,11 @@ def with_steps(task_id: str, *steps: StepName) -> CodingTask:
     return task.model_copy(update={"config": task.config.model_copy(update={"steps": steps})})
 
 
-def grade_tests(files: Files, expected: Sequence[str]) -> Step:
+def grade_tests(
+    files: Files, expected: Sequence[str] | None, task: CodingTask | None = None
+) -> Step:
     """What tests say of a guest book, deployed before, of which the reference is known to pass."""
-    task = checkout_tasks()[GUEST_BOOK]
+    task = task or checkout_tasks()[GUEST_BOOK]
     with TemporaryDirectory() as private:
         folder = Path(private) / "answer"
         folder.mkdir(mode=0o755)
@@ -110,6 +112,7 @@ def test_tests_are_those_of_the_reference_and_say_which_backend_answered() -> No
         ("001-parts/000-tally", ("deploy", "lint", "tests")),
         ("001-parts/001-choose_limiter", ("tests",)),
         ("001-parts/002-slugs", ("install", "tests")),
+        ("001-parts/003-library", ("install", "deploy", "typecheck", "lint", "tests")),
     ],
 )
 def test_references_pass_their_own_graders(task: str, steps: tuple[StepName, ...]) -> None:
@@ -139,6 +142,21 @@ def test_whoever_breaks_assertions_is_found_out_by_tests_that_must_fail() -> Non
     assert step.reason.startswith("Tests that must fail did not")
 
 
+def test_what_went_wrong_before_tests_is_told_and_not_that_they_were_skipped() -> None:
+    task = checkout_tasks()[GUEST_BOOK]
+    grader = """import { beforeAll, describe, test } from "vitest";
+    describe("guests", () => {
+      beforeAll(() => { throw new Error("The door is locked."); });
+      test("are let in", () => {});
+    });
+    """
+    files = {**task.grader, f"evals/{GUEST_BOOK}/grader.test.ts": grader}
+
+    step = grade_tests(task.answer, None, task.model_copy(update={"grader": files}))
+
+    assert (step.status, step.reason) == ("failed", "The door is locked.")
+
+
 def test_no_answer_finds_the_reference_beside_itself() -> None:
     task = checkout_tasks()[GUEST_BOOK]
 
@@ -152,6 +170,9 @@ def test_no_answer_finds_the_reference_beside_itself() -> None:
     [
         ({"convex": "^1.31.0", "@convex-dev/aggregate": "0.2.2"}, "passed", ""),
         ({"convex": "1.41.0"}, "passed", ""),
+        ({"typescript": "^4.9.0", "@types/node": "18"}, "passed", ""),
+        ({"@convex-dev/aggregate": "0.2.9"}, "passed", ""),
+        ({"@convex-dev/aggregate": "0.3.0"}, "error", "@convex-dev/aggregate 0.3.0 is asked for"),
         ({"convex": "file:../convex"}, "failed", "convex file:../convex is not there"),
         ({"left-pad": "1"}, "error", "left-pad is not in this environment"),
         ({"@convex-dev/aggregate": "9"}, "error", "@convex-dev/aggregate 9 is asked for"),

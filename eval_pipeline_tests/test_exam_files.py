@@ -242,10 +242,10 @@ def test_a_missing_file_is_told_with_the_setting_that_names_it(tmp_path: Path, n
 
 
 @pytest.mark.parametrize("name", ["folder.jsonl", "folder.csv", "folder.parquet"])
-def test_a_folder_is_refused(tmp_path: Path, name: str) -> None:
+def test_a_folder_is_no_file_whatever_its_name(tmp_path: Path, name: str) -> None:
     (tmp_path / name).mkdir()
 
-    with pytest.raises(DatasetError, match="the file can not be read"):
+    with pytest.raises(DatasetError, match=rf"{name}: there is no questions\.json in it"):
         load(tmp_path, name)
 
 

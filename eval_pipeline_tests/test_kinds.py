@@ -1,5 +1,6 @@
 """Where questions and coding tasks part ways: what is said to models, and what decides a pass."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from eval_pipeline.kinds import Prompts, graded_alike
 from eval_pipeline.runs import new_run
 from eval_pipeline.settings import Settings
 from eval_pipeline_tests.builders import a_model, a_question, a_task, settings_in, write_task
+from eval_pipeline_tests.convex_stand import CHECKOUT
 
 CODING = {"name": "coding", "kind": "coding", "path": "tasks"}
 SAMPLE = {"name": "sample", "path": "questions.jsonl"}
@@ -129,3 +131,72 @@ def test_a_verdict_holds_as_long_as_what_decides_it_is_the_same(
     one: Any, other: Any, alike: bool
 ) -> None:
     assert graded_alike(one, other) == alike
+
+
+def settings_with_decisions(folder: Path, **changes: Any) -> Settings:
+    """A checkout's questions beside questions in a file."""
+    shutil.copytree(CHECKOUT, folder / "checkout")
+    suites = [SAMPLE, {"name": "decisions", "path": "checkout/evals"}]
+    return settings_in(folder, **{"suites": suites, **changes})
+
+
+@pytest.mark.parametrize(("experiment", "told"), [("default", True), ("no_guidelines", False)])
+def test_questions_of_a_checkout_are_asked_with_its_guidelines_and_others_without(
+    tmp_path: Path, experiment: str, told: bool
+) -> None:
+    settings = settings_with_decisions(tmp_path)
+    guidelines = (CHECKOUT / "runner/models/guidelines.md").read_text().strip()
+    prompts, items = prompts_of(settings, experiment), load_benchmark(settings).items
+
+    asked = {key: prompts.messages(items[key], a_model())[-1]["content"] for key in items}
+
+    for key, content in asked.items():
+        question = items[key].question
+        with_them = f"{guidelines}\n\nThe question:\n\n{question}"
+        assert content == (with_them if told and key.suite == "decisions" else question)
+
+
+def test_an_experiment_brings_its_guidelines_to_questions_that_have_some(tmp_path: Path) -> None:
+    (tmp_path / "mine.md").write_text("Be bold.\n")
+    settings = settings_with_decisions(tmp_path, experiments={"mine": {"guidelines": "mine.md"}})
+
+    prompts = prompts_of(settings, "mine")
+
+    assert {suite: one.whole for suite, one in prompts.exam_guidelines.items()} == {
+        "decisions": "Be bold."
+    }
+
+
+def test_a_suite_of_questions_may_name_its_guidelines(tmp_path: Path) -> None:
+    (tmp_path / "ours.md").write_text("# python\n\nBe brief.\n\n# convex\n\nBe bold.\n")
+    settings = settings_in(tmp_path, suites=[{**SAMPLE, "guidelines": "ours.md"}])
+
+    prompts = prompts_of(settings)
+
+    assert prompts.exam_guidelines["sample"].whole == "Be brief.\n\nBe bold."
+    assert prompts.hash != fingerprint(prompts.exam)
+    without = prompts_of(settings, "no_guidelines")
+    assert without.hash == fingerprint(without.exam)
+
+
+def test_a_runs_parameters_tell_of_guidelines_of_questions_only_if_it_asks_with_them(
+    tmp_path: Path,
+) -> None:
+    settings = settings_with_decisions(tmp_path)
+    benchmark, prompts = load_benchmark(settings), prompts_of(settings)
+
+    def told(test_filter: str) -> object:
+        run = new_run(
+            "r1",
+            a_model(),
+            benchmark,
+            settings.plan.model_copy(update={"test_filter": test_filter}),
+            experiment_name="default",
+            experiment=settings.experiments["default"],
+            system_prompt_hash=fingerprint(prompts.exam),
+            exam_guidelines_hashes=prompts.exam_guidelines_hashes,
+        )
+        return run.parameters.get("exam_guidelines_hashes")
+
+    assert told("^sample") is None
+    assert told("") == {"decisions": fingerprint(prompts.exam_guidelines["decisions"].whole)}

@@ -73,7 +73,8 @@ def records() -> Iterator[Run | Prediction | Judgement]:
     right, wrong, image, code = replies(done, *PLAN)
     yield from (a_judgement(right), a_judgement(image))
     yield a_judgement(wrong, 0.0, extracted_answer="43", reason="43 is not 42.")
-    yield a_judgement(code, 0.0, reason="tests: empty", code=graded_code(), graded_by="steps")
+    graded = graded_code().model_copy(update={"backend": "convex-test"})
+    yield a_judgement(code, 0.0, reason="tests: empty", code=graded, graded_by="steps")
 
     failing = opened("22222222-fail", "demo/failing", 2)
     error = f"Too many {ESCAPE}[31mrequests [bold]"
@@ -368,6 +369,7 @@ def test_the_command_that_is_told_shows_the_item(exam: Path) -> None:
     command = shown.rpartition("One in full: ")[2].strip()
     assert command == "evals show demo/done@11111111 coding/001-words/001-sum"
     assert "== Step tests: failed ==" in told(exam, command)
+    assert "\nbackend: convex-test\n" in told(exam, command)
 
 
 def test_runs_are_told_newest_first_and_by_model(exam: Path) -> None:

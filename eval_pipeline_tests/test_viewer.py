@@ -134,7 +134,7 @@ def test_what_was_said_of_a_question_is_shown(web: TestClient, where: str) -> No
 
 @pytest.mark.parametrize(
     "where",
-    ["task", "gaps", "reference", "grader", "file", "test", "message", "step", "output"],
+    ["task", "gaps", "reference", "grader", "file", "test", "message", "step", "output", "backend"],
 )
 def test_what_was_said_of_code_is_shown(web: TestClient, where: str) -> None:
     page = web.get("/" + reply_path(FIRST, WEAK, TASK.suite, TASK.id)).text

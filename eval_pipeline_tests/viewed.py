@@ -116,7 +116,8 @@ def verdict(prediction: Prediction, score: float) -> Judgement:
             output=attack("output"),
             tests=(test,),
         )
-        said = {**said, "code": graded_code(step), "graded_by": "steps"}
+        graded = graded_code(step).model_copy(update={"backend": attack("backend")})
+        said = {**said, "code": graded, "graded_by": "steps"}
     return a_judgement(prediction, score, **said)
 
 

@@ -64,6 +64,11 @@ class Guidelines:
         """All that holds for a toolchain."""
         return "\n\n".join(section.text for section in self.sections(toolchain))
 
+    @property
+    def whole(self) -> str:
+        """All that there is, for questions, which have no toolchain."""
+        return "\n\n".join(section.text for _, section in self.parts)
+
     def without(self, section: str) -> Self:
         """The same without a section, in whichever toolchains it is."""
         rest = tuple(part for part in self.parts if part[1].name != section)

@@ -13,7 +13,8 @@ from io import BytesIO
 
 from PIL import Image
 
-from eval_pipeline.exam.files import COLUMNS, BadRow, DatasetError, Row, Source, read_rows
+from eval_pipeline.exam.decisions import bank_sources, read_bank
+from eval_pipeline.exam.files import COLUMNS, BadRow, DatasetError, Row, Rows, Source, read_rows
 from eval_pipeline.exam.hub import download
 from eval_pipeline.options import Suite
 from eval_pipeline.records import ExamQuestion
@@ -48,11 +49,11 @@ _DECODING_ERRORS = (
 def load_questions(suite: Suite, settings: Settings) -> Iterator[ExamQuestion]:
     """Every question of a suite in the order of its rows; whether all are right, the end tells."""
     problems, ids = _Problems(), _Ids()
-    sources = _sources(suite, settings)
+    sources, read = _sources(suite, settings)
     for source in sources:
         ids.begin(source)
-        for row in read_rows(source):
-            fields, reasons = _read(row, suite.cluster)
+        for row in read(source):
+            fields, reasons = _read(row, source.cluster)
             ids.note(fields.get("id"), row.number, reasons)
             problems.add(source, row, reasons)
             if not problems.count:
@@ -63,13 +64,24 @@ def load_questions(suite: Suite, settings: Settings) -> Iterator[ExamQuestion]:
         raise DatasetError(f"{sources[0].shown}: the data set has no rows.")
 
 
-def _sources(suite: Suite, settings: Settings) -> list[Source]:
+def _sources(suite: Suite, settings: Settings) -> tuple[list[Source], Callable[[Source], Rows]]:
+    """The files of a suite, and what reads them."""
     setting = f"suites.{suite.name}"
-    if suite.path is not None:
-        path = settings.path(suite.path)
-        return [Source(path, str(suite.path), f"{setting}.path", suite.cluster)]
+    if suite.path is None:
+        return _downloaded(suite, settings, f"{setting}.hub"), read_rows
+    path = settings.path(suite.path)
+    if not path.is_dir():
+        return [Source(path, str(suite.path), f"{setting}.path", suite.cluster)], read_rows
+    if suite.cluster is not None:
+        raise DatasetError(
+            f"{setting}.cluster: questions in a folder are grouped by their tasks; leave it out."
+        )
+    return bank_sources(path, str(suite.path), f"{setting}.path"), read_bank
+
+
+def _downloaded(suite: Suite, settings: Settings, setting: str) -> list[Source]:
     if suite.hub is None:
-        raise DatasetError(f"{setting}: there must be either `path` or `hub`.")
+        raise DatasetError(f"suites.{suite.name}: there must be either `path` or `hub`.")
     token = settings.key("HF_TOKEN")
     paths = download(
         suite.hub,
@@ -78,9 +90,7 @@ def _sources(suite: Suite, settings: Settings) -> list[Source]:
         cache=settings.data / "hub",
     )
     repository = suite.hub.repository
-    return [
-        Source(path, f"{repository} {path.name}", f"{setting}.hub", suite.cluster) for path in paths
-    ]
+    return [Source(path, f"{repository} {path.name}", setting, suite.cluster) for path in paths]
 
 
 def _read(row: Row | BadRow, cluster: str | None) -> tuple[dict[str, str | None], list[str]]:
@@ -147,7 +157,7 @@ class _Problems:
 def _place(source: Source, row: Row | BadRow) -> str:
     item_id = row.values.get("id") if isinstance(row, Row) else None
     named = f" (id {_shown(str(item_id))})" if item_id not in (None, "") else ""
-    return f"{source.shown}: row {row.number}{named}"
+    return f"{source.shown}: row {row.number}{named}" if row.number else source.shown
 
 
 def _shown(text: str) -> str:

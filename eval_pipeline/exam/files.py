@@ -42,7 +42,7 @@ class Row(NamedTuple):
 
 
 class BadRow(NamedTuple):
-    """A row that is there but can not be read, and why."""
+    """A row that is there but can not be read, and why; number 0 is the file as a whole."""
 
     number: int
     reason: str
@@ -56,8 +56,8 @@ def read_rows(source: Source) -> Rows:
     reader = _READERS.get(source.path.suffix.lower())
     if reader is None:
         raise DatasetError(
-            f"{source.shown}: the file must end in .jsonl, .ndjson, .csv or .parquet "
-            f"({source.setting})."
+            f"{source.shown}: the file must end in .jsonl, .ndjson, .csv or .parquet, or be the "
+            f"folder of a convex-evals checkout's tasks ({source.setting})."
         )
     try:
         yield from reader(source)

@@ -6,16 +6,20 @@ from eval_pipeline.records import ExamQuestion, Model
 
 
 def question_messages(
-    question: ExamQuestion, model: Model, system_prompt: str
+    question: ExamQuestion, model: Model, system_prompt: str, guidelines: str | None = None
 ) -> tuple[dict[str, JsonValue], ...]:
-    """System prompt and question; a model without a system role reads both in one message."""
+    """System prompt, guidelines if there are any, and the question as the last of all.
+
+    A model without a system role reads everything in one message.
+    """
+    before = (guidelines, "The question:") if guidelines else ()
+    asked = "\n\n".join((*before, question.question))
     if model.system_role:
         return (
             {"role": "system", "content": system_prompt},
-            {"role": "user", "content": _content(question.question, question.image)},
+            {"role": "user", "content": _content(asked, question.image)},
         )
-    both = f"{system_prompt}\n\n{question.question}"
-    return ({"role": "user", "content": _content(both, question.image)},)
+    return ({"role": "user", "content": _content(f"{system_prompt}\n\n{asked}", question.image)},)
 
 
 def _content(text: str, image: str | None) -> JsonValue:

@@ -21,7 +21,7 @@ FACTS = (
     ("attempts", "requests", ""),
     ("served_by", "served by", ""),
     ("model_reported", "model as reported", ""),
-    ("system_fingerprint", "backend", ""),
+    ("system_fingerprint", "system fingerprint", ""),
     ("generation_id", "generation id", ""),
     ("carried_from", "taken over from run", ""),
     ("finished_at", "finished", " UTC"),
@@ -141,6 +141,8 @@ def _verdict(one: Mapping[str, Any]) -> Iterator[str]:
         yield f"outcome: {one['outcome']}"
     if one["isolation"] is not None:
         yield f"toolchain: {one['toolchain']}, isolation: {one['isolation']}"
+    if one["backend"] is not None:
+        yield f"backend: {one['backend']}"
     yield f"version of the judge: {one['judge_version']}"
 
 

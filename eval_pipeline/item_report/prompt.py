@@ -16,6 +16,7 @@ from eval_pipeline.providers.chat import ChatReply, ChatRequest
 from eval_pipeline.providers.limits import RetryPolicy
 from eval_pipeline.providers.pace import Pace
 from eval_pipeline.records import IMPORTED_FROM, Item, Model
+from eval_pipeline.runs import EXAM_GUIDELINES
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.asker import Asker, Hashes
 from eval_pipeline.stages.asking import Asking
@@ -136,3 +137,6 @@ def _changes(sent: Mapping[str, Any], asker: Asker, item: Item) -> Iterator[str]
     name, words = PROMPTS[item.kind]
     if name in sent and sent[name] != hashes[item.kind]:
         yield words
+    told = asker.prompts.exam_guidelines_hashes.get(item.suite)
+    if item.kind == "exam" and sent.get(EXAM_GUIDELINES, {}).get(item.suite) != told:
+        yield "the guidelines"

@@ -246,6 +246,7 @@ def wanted_run(
         experiment=asker.experiment,
         system_prompt_hash=fingerprint(asker.prompts.exam),
         coding_prompt_hash=asker.prompts.coding_hash,
+        exam_guidelines_hashes=asker.prompts.exam_guidelines_hashes,
         samples=settings.plan.samples,
         failed=failed,
     )

@@ -45,6 +45,8 @@ _NOBODYS_FAULT = (
     "status code 429",
     "http 429",
 )
+_PROBE = "/api/run_test_function"
+"""Where a module is run that a grader brings; the key stands in what is asked there."""
 _KEPT_HEADERS = ("content-type", "accept", "convex-client")
 
 
@@ -143,10 +145,13 @@ class Backend:
             headers["authorization"] = f"Convex {self._credential(ask.identity)}"
         if not ask.path.startswith("/") or ask.path.startswith("//"):
             return {"status": 400, "headers": {}, "body": ""}
+        content = b64decode(ask.body)
+        if ask.to == "cloud" and ask.path == _PROBE:
+            content = self._with_key(content)
         try:
             async with httpx.AsyncClient(timeout=LONGEST_CALL_S, trust_env=False) as client:
                 said = await client.request(
-                    ask.method, f"{base}{ask.path}", headers=headers, content=b64decode(ask.body)
+                    ask.method, f"{base}{ask.path}", headers=headers, content=content
                 )
         except httpx.HTTPError as error:
             raise SandboxError(f"The Convex backend can not be asked: {error}.") from None
@@ -155,6 +160,16 @@ class Backend:
             "headers": {"content-type": said.headers.get("content-type", "text/plain")},
             "body": b64encode(said.content[:LONGEST_BODY]).decode(),
         }
+
+    def _with_key(self, content: bytes) -> bytes:
+        """With ours in place of the one that graders know, of their own backends."""
+        try:
+            said = json.loads(content)
+        except ValueError:
+            return content
+        known = isinstance(said, dict) and "adminKey" in said
+        ours = {"adminKey": self.admin_key.get_secret_value()}
+        return json.dumps({**said, **ours}).encode() if known else content
 
     def _credential(self, identity: str) -> str:
         secret = self.admin_key.get_secret_value()

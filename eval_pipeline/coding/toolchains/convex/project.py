@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from eval_pipeline.coding.sandbox.launching import SEARCH_PATH
 from eval_pipeline.coding.sandbox.sandbox import Mount
 from eval_pipeline.coding.toolchains.convex.layout import (
     CODE_CACHE,
@@ -15,6 +16,7 @@ from eval_pipeline.coding.toolchains.convex.layout import (
     built,
     environment,
     mounts,
+    node,
 )
 from eval_pipeline.coding.toolchains.toolchain import Workbench
 
@@ -43,7 +45,7 @@ def project(
             yield _in_one_folder(Path(folder), workbench.home, sources)
         return
     placed = (Mount(source, f"{PROJECT}/{name}") for name, source in sources.items())
-    yield Project((*mounts(workbench.home), *placed), environment(CODE_CACHE))
+    yield Project((*mounts(workbench.home), *placed), _environment(CODE_CACHE))
 
 
 def _in_one_folder(folder: Path, home: Path, sources: Mapping[str, Path]) -> Project:
@@ -56,7 +58,12 @@ def _in_one_folder(folder: Path, home: Path, sources: Mapping[str, Path]) -> Pro
             _copy(source, folder / part)
     for name, source in sources.items():
         _copy(source, folder / name)
-    return Project((Mount(folder, PROJECT),), environment(f"{PROJECT}/code-cache"))
+    return Project((Mount(folder, PROJECT),), _environment(f"{PROJECT}/code-cache"))
+
+
+def _environment(code_cache: str) -> dict[str, str]:
+    """With our node in front: graders may start one, and the machine's own must not matter."""
+    return {**environment(code_cache), "PATH": f"{Path(node(PROJECT)).parent}:{SEARCH_PATH}"}
 
 
 def _copy(source: Path, target: Path) -> None:

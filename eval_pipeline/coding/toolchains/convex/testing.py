@@ -26,6 +26,7 @@ from eval_pipeline.record import Record
 LONGEST_REPORT = 4 << 20
 """Bytes that tests may have to tell."""
 LONGEST_MESSAGE = 2000
+LONGEST_REASON = 300
 CANARIES = Template((SOURCES / "harness" / "canary.txt").read_text("utf-8"))
 """Tests that must fail, or else whoever says what passed is not to be believed."""
 CANARIES_FAILED = 1
@@ -228,7 +229,7 @@ def _problem(finished: Finished, report: Report, canaries: int) -> str | None:
     if not report.ended:
         return "The tests did not come to their end."
     if report.errors:
-        return report.errors[0]
+        return " ".join(report.errors[0].split())[:LONGEST_REASON]
     if len(report.canaries) != canaries or any(test.passed for test in report.canaries):
         return "Tests that must fail did not: the answer interferes with how it is graded."
     if finished.exit_code != CANARIES_FAILED:

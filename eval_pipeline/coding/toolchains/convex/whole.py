@@ -52,10 +52,14 @@ def settle(workbench: Workbench) -> None:
         return any((installed / name).is_dir() for name in (package, f"@types/{scoped}"))
 
     link_tools(folder)
+    manifest = _text(folder / "package.json")
     for name in _configs(folder):
         file = folder / name
-        text = file.read_text("utf-8") if file.is_file() else None
-        file.write_text(fair_tsconfig(text, is_installed), "utf-8")
+        file.write_text(fair_tsconfig(_text(file), is_installed, manifest), "utf-8")
+
+
+def _text(file: Path) -> str | None:
+    return file.read_text("utf-8") if file.is_file() else None
 
 
 def link_tools(folder: Path) -> None:

@@ -49,6 +49,7 @@ async function defaultOf(root, name) {
 }
 
 class Deployment {
+  #components = [];
   #test = this.#start();
   #described;
 
@@ -56,7 +57,7 @@ class Deployment {
     const schema = await defaultOf(folder, "schema");
     const test = convexTest({ schema, modules: modulesOf(folder, functionModules(folder)) });
     const config = configIn(folder);
-    if (config) await mountAll(test, config, "");
+    if (config) this.#components = await mountAll(test, config, "");
     return test;
   }
 
@@ -103,13 +104,17 @@ class Deployment {
 
   async #system(name, args) {
     const test = await this.#test;
+    // A component's path is its id here.
+    const run = args.componentId ? test.runInComponent.bind(test, args.componentId) : test.run;
     switch (name) {
       case "_system/frontend/addDocument":
-        return await added(test, args);
+        return await added(run, args);
       case "_system/frontend/listTableScan":
-        return await test.run((ctx) => ctx.db.query(args.table).order("desc").take(args.limit));
+        return await run((ctx) => ctx.db.query(args.table).order("desc").take(args.limit));
       case "_system/frontend/clearTablePage":
-        return { deleted: await cleared(test, args.tableName), continueCursor: null, hasMore: false };
+        return { deleted: await cleared(run, args.tableName), continueCursor: null, hasMore: false };
+      case "_system/frontend/components:list":
+        return this.#components.map((path) => ({ id: path, name: path, path, args: {}, state: "active" }));
       case "_system/cli/queryTable":
         return args.tableName === "_cron_jobs" ? (await this.describe()).crons : [];
       default:
@@ -118,18 +123,21 @@ class Deployment {
   }
 }
 
+/** The paths of what is mounted, in components of components too. */
 async function mountAll(test, config, prefix) {
+  const paths = [];
   for (const { name, folder: root } of mounted(config)) {
     const path = `${prefix}${name}`;
     test.registerComponent(path, await defaultOf(root, "schema"), modulesOf(root, functionModules(root)));
     const own = configIn(root);
-    if (own) await mountAll(test, own, `${path}/`);
+    paths.push(path, ...(own ? await mountAll(test, own, `${path}/`) : []));
   }
+  return paths;
 }
 
-async function added(test, { table, documents }) {
+async function added(run, { table, documents }) {
   try {
-    await test.run(async (ctx) => {
+    await run(async (ctx) => {
       for (const document of documents) await ctx.db.insert(table, document);
     });
     return { success: true };
@@ -138,8 +146,8 @@ async function added(test, { table, documents }) {
   }
 }
 
-async function cleared(test, table) {
-  return await test.run(async (ctx) => {
+async function cleared(run, table) {
+  return await run(async (ctx) => {
     const documents = await ctx.db.query(table).take(MOST_DELETED);
     for (const { _id } of documents) await ctx.db.delete(_id);
     return documents.length;

@@ -1,11 +1,13 @@
 // Generated code for a project, without a backend: what `convex codegen` makes from files alone, and
-// beside it the names of the components that the project mounts.
+// beside it the names of the components that the project mounts and the types of its variables.
 import { spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { symlinkSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
+import { serverCodegen } from "../node_modules/convex/dist/esm/cli/codegen_templates/server.js";
 import { configIn, mounted } from "./components.js";
+import { variablesIn } from "./variables.js";
 
 /** Copies a project to the working folder, without packages and generated code. */
 export function bringProject(project, source) {
@@ -22,6 +24,11 @@ export function generateAll(project) {
   const inside = localComponents("convex");
   const made = [...inside.map((folder) => generateAlone(project, folder)), generate(project, ".")];
   if (!made.every(Boolean)) return false;
+  const envVars = variablesIn("convex");
+  const types = "convex/_generated/server.d.ts";
+  if (envVars && existsSync(types)) {
+    writeFileSync(types, serverCodegen({ useTypeScript: false, envVars }).DTS);
+  }
   for (const folder of ["convex", ...inside]) {
     nameComponents(folder);
     cpSync(join(folder, "_generated"), join("generated", folder, "_generated"), { recursive: true });

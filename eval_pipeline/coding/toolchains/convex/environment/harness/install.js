@@ -22,10 +22,21 @@ function problemsOf(manifest) {
   );
 }
 
+/** Whether it is what the checks bring themselves, such as a compiler, wherever it is named. */
+function isTool(name) {
+  return name in ours.devDependencies && !ours.onlyForProjects.includes(name);
+}
+
+/** Whether ours is a later one that has all of the one asked for, or differs in corrections only. */
+function isNear(version, range) {
+  const least = semver.validRange(range) && semver.minVersion(range);
+  return least && (semver.satisfies(version, `^${least}`) || semver.satisfies(least, `~${version}`));
+}
+
 function problemOf(name, range) {
   const version = ours.dependencies[name];
   if (version === undefined) {
-    if (name in ours.devDependencies && !ours.onlyForProjects.includes(name)) return [];
+    if (isTool(name)) return [];
     const available = Object.keys(ours.dependencies).join(", ");
     return [`${name} is not available in this environment; available are: ${available}`];
   }
@@ -39,9 +50,8 @@ function problemOfProject(name, range) {
   if (version === undefined) {
     unknown.push(`${name} is not in this environment, and nothing is fetched`);
   } else if (range !== "latest" && !semver.satisfies(version, range)) {
-    const near = semver.validRange(range) && `^${semver.minVersion(range)}`;
     const told = `${name} ${range} is asked for, and this environment has ${version}`;
-    (near && semver.satisfies(version, near) ? standIns : unknown).push(told);
+    (isTool(name) || isNear(version, range) ? standIns : unknown).push(told);
   }
   return [];
 }

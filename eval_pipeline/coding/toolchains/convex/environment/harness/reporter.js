@@ -75,7 +75,9 @@ export class ChannelReporter {
   }
 
   onTestRunEnd(modules, unhandled) {
-    const problems = [...modules.flatMap((module) => [...module.errors()]), ...unhandled];
+    // What went wrong before or after tests: without it, these were merely skipped.
+    const around = modules.flatMap((module) => [module, ...module.children.allSuites()]);
+    const problems = [...around.flatMap((one) => [...one.errors()]), ...unhandled];
     const errors = problems.map((problem) => messageOf([problem]));
     for (const error of errors) console.log(`ERROR: ${error}`);
     this.#send({ end: true, errors });

@@ -1,5 +1,7 @@
 // What the web finds at a deployment's addresses: HTTP actions, stored files, and calls of functions.
 
+import { probed } from "./probe.js";
+
 const STORAGE = "https://some-deployment.convex.cloud/api/storage/";
 const CALLS = ["query", "mutation", "action"];
 
@@ -44,6 +46,9 @@ async function asked(path, request, deployment) {
       else process.env[name] = value;
     }
     return Response.json(null);
+  }
+  if (path === "/api/run_test_function") {
+    return Response.json(await probed(await deployment.test(), (await request.json()).bundle.source));
   }
   const type = CALLS.find((name) => path === `/api/${name}`);
   if (!type) return new Response("Not found", { status: 404 });
