@@ -18,7 +18,7 @@ import duckdb
 import pytest
 from rich.console import Console
 
-from bench.__main__ import main
+from bench.__main__ import SECTIONS, main
 from bench.asking import measure_all, section
 from bench.clients import body, with_aiohttp
 from bench.contestants import ask_alone
@@ -417,7 +417,7 @@ def test_the_asking_table_has_everybody(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1200)
 def test_every_section_runs_at_a_tenth_of_its_size(tmp_path: Path) -> None:
     kept = tmp_path / "tables.json"
     (work := tmp_path / "work").mkdir()
@@ -426,7 +426,7 @@ def test_every_section_runs_at_a_tenth_of_its_size(tmp_path: Path) -> None:
 
     tables = {table["title"]: table["rows"] for table in json.loads(kept.read_text())}
     (crash,) = (rows for title, rows in tables.items() if title.startswith("Killed"))
-    assert len(tables) == 11
+    assert len(tables) >= len(SECTIONS)
     assert all(tables.values())
     assert [(row["lost"], row["repeated"], row["equal result"]) for row in crash] == [(0, 0, "yes")]
     assert list(work.iterdir()) == []
