@@ -190,7 +190,7 @@ def test_a_gateway_that_does_not_answer_in_time_keeps_nobody_waiting(tmp_path: P
     server = Listing(never)
     named = [{"name": "slow", "kind": "openai", "base_url": server.url}, described("x/b")]
 
-    asked = Offers(settings_in(tmp_path, gateways=named), longest_s=0.2)
+    asked = Offers(settings_in(tmp_path, gateways=named), longest_s=2)
     looked = look_at("gateways", gateways.gateway_checks(asked))
 
     never.abort()
