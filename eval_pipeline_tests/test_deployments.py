@@ -182,7 +182,7 @@ def test_who_only_looks_at_production_changes_no_file_there(
     (tmp_path / "home").mkdir()
     a_warehouse(tmp_path / "prod")
     before = files_in(tmp_path / "prod")
-    # As on a branch where numbers are computed in another way, so that here all would be built anew.
+    # As on a branch that computes other numbers: everywhere else all would be built anew.
     monkeypatch.setattr("eval_pipeline.warehouse.recipe", lambda: ["another way"])
 
     read_codes = {
