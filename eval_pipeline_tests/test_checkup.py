@@ -23,7 +23,7 @@ from eval_pipeline.checkup.offers import Offers
 from eval_pipeline.defs import checkup as of_dagster
 from eval_pipeline.defs.instance import HistoryError, dagster_instance
 from eval_pipeline.errors import MendableError
-from eval_pipeline.journal import Journal
+from eval_pipeline.journal import PREDICTIONS, Journal
 from eval_pipeline.settings import Settings
 from eval_pipeline_tests.builders import (
     a_journal,
@@ -361,6 +361,21 @@ def test_a_sandbox_that_holds_is_told() -> None:
 
 def test_without_code_nobody_looks_for_a_sandbox(tmp_path: Path) -> None:
     assert suites.code_checks(settings_in(tmp_path)) == []
+
+
+def test_a_line_that_was_spoilt_is_told_and_half_a_line_at_the_end_is_not(tmp_path: Path) -> None:
+    journal = a_journal(tmp_path, a_run(), a_prediction("q1"), a_prediction("q2"))
+    (path,) = journal.files(PREDICTIONS)
+    lines = path.read_bytes()
+    path.write_bytes(lines + lines[:50])
+    (torn,) = storage.journal(journal)
+
+    path.write_bytes(lines.replace(b'"q1"', b"\x00\x00\x00\x00"))
+    (spoilt,) = storage.journal(journal)
+
+    assert torn.state is OK
+    assert spoilt.state is WARNING
+    assert f"left out: 1. The first is line 1 of {path}." in spoilt.found
 
 
 def test_a_folder_that_can_not_be_written_is_wrong(tmp_path: Path) -> None:

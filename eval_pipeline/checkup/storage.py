@@ -12,11 +12,13 @@ from pathlib import Path
 from time import perf_counter
 
 import duckdb
+import orjson
 
 from eval_pipeline.checkup.findings import Check, Finding, ok, warning, wrong
 from eval_pipeline.deployment import may_write
 from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.journal import FORMAT, STREAMS, Journal
+from eval_pipeline.journal.lines import JSONL
 from eval_pipeline.queries import migration_names, recipe
 from eval_pipeline.settings import Settings
 from eval_pipeline.store.names import FORMAT as STORED_FORMAT
@@ -108,7 +110,25 @@ def journal(kept: Journal) -> Iterator[Finding]:
     written = marker.read_text().strip() if marker.exists() else "none"
     size = _size(sum(path.stat().st_size for path in files if path.exists()))
     words = f"{len(files)} files, {size}, format {written} (this code writes {FORMAT})."
-    yield ok("journal", words)
+    spoilt = [where for path in files for where in _spoilt(path)]
+    if spoilt:
+        words = f"{words} Lines that can not be read, and are left out: {len(spoilt)}."
+        advice = "Bring the file back from a backup, or ask for what is missing: evals fix"
+        yield warning("journal", f"{words} The first is {spoilt[0]}.", advice)
+    else:
+        yield ok("journal", words)
+
+
+def _spoilt(path: Path) -> Iterator[str]:
+    """Whole lines that are no JSON: not what a crash leaves, which is half a line at the end."""
+    if path.suffix == JSONL:
+        with suppress(FileNotFoundError), path.open("rb") as file:
+            for number, line in enumerate(file, start=1):
+                try:
+                    if line.endswith(b"\n"):
+                        orjson.loads(line)
+                except orjson.JSONDecodeError:
+                    yield f"line {number} of {path}"
 
 
 def _store(settings: Settings, place: Place) -> Iterator[Finding]:
