@@ -73,7 +73,8 @@ class Warehouse:
             )
         if not self.path.exists():
             raise WarehouseError(
-                f"{self.path}: production has published nothing yet, and from here it is only read."
+                f"{self.path}: production has published nothing yet, and from here it is only "
+                "read. Its own services are told that they are: docs/deployments.md"
             )
         with opened(self.path) as connection:
             older = _is_older(connection, self.path)

@@ -281,6 +281,7 @@ def test_sync_copies_what_is_not_here_and_nothing_else(tmp_path: Path) -> None:
     [
         ("evals sync --from nowhere", "must be one of: dev, prod"),
         ("evals sync --from dev", "where this deployment does"),
+        ("evals sync --from prod", "mount the folder of prod"),
         ("evals --deployment prod sync --from dev", "marked as production"),
         ("evals --deployment prod import zenmux .", "marked as production"),
         ("evals --deployment nowhere runs", "must be one of: dev, prod"),

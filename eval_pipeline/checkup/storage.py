@@ -72,7 +72,8 @@ def _writing(settings: Settings) -> Iterator[Finding]:
     if may_write(settings):
         yield from writing(settings.journal, settings.database.parent)
     else:
-        yield ok("writing", "This is production, and from here it is only read.")
+        words = "This is production, and from here it is only read."
+        yield warning("writing", words, "Who means to write there: docs/deployments.md")
 
 
 def writing(*folders: Path) -> Iterator[Finding]:
