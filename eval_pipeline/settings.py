@@ -50,6 +50,7 @@ CONVEX_KEY = "EVALS_CONVEX_ADMIN_KEY"
 PRODUCTION = "EVALS_PRODUCTION"
 """Says that production is meant: `evals --production` sets it, for all that it starts."""
 DEFAULT, BRANCHES, DATA = "dev", "refs/heads/", "data"
+FOREIGN = "pull_request_target"
 R = TypeVar("R", bound=Record)
 
 
@@ -297,7 +298,8 @@ def _chosen(gateways: object, wanted: Sequence[object], name: str, source: str) 
 
 def _branch(env: Mapping[str, str]) -> str | None:
     """The branch whose code CI runs, if this is CI."""
-    if env.get("GITHUB_ACTIONS") != "true":
+    # For pull_request_target GitHub names the branch that is merged into, whoever wrote the code.
+    if env.get("GITHUB_ACTIONS") != "true" or env.get("GITHUB_EVENT_NAME") == FOREIGN:
         return None
     reference = env.get("GITHUB_REF", "")
     return reference.removeprefix(BRANCHES) if reference.startswith(BRANCHES) else None

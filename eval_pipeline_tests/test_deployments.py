@@ -96,6 +96,8 @@ def test_a_wrong_deployment_is_told_in_a_sentence(
         (None, {**CI, "GITHUB_REF": "refs/heads/other"}, False),
         (None, {**CI, "GITHUB_REF": "refs/tags/main"}, False),
         (None, {**CI, "GITHUB_REF": "refs/pull/1/merge"}, False),
+        (None, {**CI, "GITHUB_EVENT_NAME": "schedule"}, True),
+        (None, {**CI, "GITHUB_EVENT_NAME": "pull_request_target"}, False),
         (None, {"GITHUB_REF": "refs/heads/main"}, False),
     ],
 )
