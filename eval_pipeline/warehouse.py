@@ -76,13 +76,10 @@ class Warehouse:
                 f"{self.path}: production has published nothing yet, and from here it is only "
                 "read. Its own services are told that they are: docs/deployments.md"
             )
-        with opened(self.path) as connection:
-            older = _is_older(connection, self.path)
-        if older:
-            raise WarehouseError(
-                f"{self.path} is of an older version of eval_pipeline than this one. Look with the "
-                "version that production has, or update it there: evals migrate up"
-            )
+        self._refuse_older(
+            "and production's. Look with the version that it has, or update it there: "
+            "evals migrate up"
+        )
 
     def claim(self) -> FileLock:
         """Whoever holds it is the only one that replaces the file."""
@@ -177,13 +174,15 @@ class Warehouse:
                 f"{self.path} stands alone: there is nothing in {self.journal.root} to build it "
                 "from. Nothing was changed. If somebody has it open to write, close it there."
             )
+        self._refuse_older(
+            "and there is no journal to build it from. Bring it up to date: evals migrate up"
+        )
+
+    def _refuse_older(self, advice: str) -> None:
         with opened(self.path) as connection:
             older = _is_older(connection, self.path)
         if older:
-            raise WarehouseError(
-                f"{self.path} is of an older version of eval_pipeline, and there is no journal to "
-                "build it from. Bring it up to date: evals migrate up"
-            )
+            raise WarehouseError(f"{self.path} is of an older version of eval_pipeline, {advice}")
 
     @contextmanager
     def _published(self) -> Iterator[Mapping[str, str]]:

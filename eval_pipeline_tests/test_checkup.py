@@ -601,6 +601,8 @@ def test_runs_that_live_and_runs_that_died_are_told_apart(tmp_path: Path) -> Non
         (["dagster.yaml"], "nowhere", [WRONG]),
         (["dagster.yaml", "elsewhere/dagster.yaml"], "elsewhere", [WARNING, OK, OK]),
         (["data/dagster/x"], None, [WARNING, OK, OK]),
+        # As in the image, where the project has no instance of its own.
+        (["elsewhere/dagster.yaml"], "elsewhere", [OK, OK]),
     ],
 )
 def test_where_the_history_is_kept_is_told(
@@ -618,6 +620,21 @@ def test_where_the_history_is_kept_is_told(
         monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / home))
 
     assert states(of_dagster.history(settings)) == expected
+
+
+def test_the_history_of_a_deployment_is_looked_for_where_it_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deployments = {"prod": {"dagster_home": "home"}}
+    settings = settings_in(tmp_path, deployment="prod", deployments=deployments)
+    (gone,) = look_at("Dagster", of_dagster.dagster_checks(settings)[:1]).findings[1:]
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "dagster.yaml").write_text("telemetry:\n  enabled: false\n")
+
+    assert (gone.state, "there is no such folder" in gone.found) == (WRONG, True)
+    assert states(of_dagster.history(settings)) == [OK, OK]
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "home"))
+    assert states(of_dagster.history(settings)) == [OK, OK]
 
 
 def test_a_history_at_a_relative_path_is_refused_as_dagster_does(
