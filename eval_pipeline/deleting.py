@@ -196,10 +196,10 @@ def _one_at_a_time(journal: Journal) -> Iterator[None]:
 def _claimed(journal: Journal, runs: Sequence[DoomedRun]) -> Iterator[None]:
     """So that nobody works on these runs meanwhile; each judge repeats itself alone."""
     with ExitStack() as claims:
-        for run in runs:
+        for model in sorted({run.model for run in runs}):  # of which several runs may go at once
             stages: tuple[Stream[Any], ...] = (PREDICTIONS, JUDGED, DIAGNOSES)
             for stage in stages:
-                claims.enter_context(journal.claim_soon(stage, run.model))
+                claims.enter_context(journal.claim_soon(stage, model))
         for judge in sorted({judge for run in runs for judge in run.judges}):
             claims.enter_context(journal.claim_soon(REJUDGED, judge))
         yield

@@ -17,8 +17,8 @@ def refuse_production(settings: Settings) -> None:
 
 def may_write(settings: Settings) -> bool:
     """In production only who says so and has a token for it, and CI on its branch."""
-    here = settings.here
-    if not here.production or settings.branch == here.branch:
+    production = settings.production
+    if production is None or settings.branch == production.branch:
         return True
     secret = settings.key(TOKEN)
     if not settings.means_production or secret is None:

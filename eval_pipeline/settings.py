@@ -49,7 +49,8 @@ CONVEX_KEY = "EVALS_CONVEX_ADMIN_KEY"
 """Of the Convex backend that code is graded on: emptied, so never one that Convex itself names."""
 PRODUCTION = "EVALS_PRODUCTION"
 """Says that production is meant: `evals --production` sets it, for all that it starts."""
-DEFAULT, BRANCHES = "dev", "refs/heads/"
+DEFAULT, BRANCHES, DATA = "dev", "refs/heads/", "data"
+FOREIGN = "pull_request_target"
 R = TypeVar("R", bound=Record)
 
 
@@ -57,7 +58,7 @@ class Settings(Record):
     """Everything that can be set; frozen, and safe to print (keys stay hidden)."""
 
     root: Path
-    data_dir: Path = Path("data")
+    data_dir: Path = Path(DATA)
     # An object store that the journal is shared through, and the variables that open it.
     store: StoreAddress | None = None
     store_options: dict[str, SecretStr] = {}
@@ -118,6 +119,17 @@ class Settings(Record):
     def here(self) -> Deployment:
         """The deployment that these settings are of."""
         return self.deployments.get(self.deployment, Deployment())
+
+    @property
+    def production(self) -> Deployment | None:
+        """The deployment marked as production whose results are meant, by this name or another."""
+        others = (one for one in self.deployments.values() if self._shares_results_with(one))
+        return next((one for one in (self.here, *others) if one.production), None)
+
+    def _shares_results_with(self, other: Deployment) -> bool:
+        folder = self.path(other.data_dir or Path(DATA))
+        same_store = self.store is not None and self.store == other.store
+        return same_store or folder.resolve() == self.data.resolve()
 
     @property
     def data(self) -> Path:
@@ -225,6 +237,7 @@ class Settings(Record):
         env = with_dotenv(given, path.parent)
         values = read_toml(path)
         _refuse_no_sandbox(values, path.name)
+        _complete_deployments(values)
         sources = apply_environment(values, env)
         _apply_deployment(values, sources, path.name)
         values |= {"root": path.parent, "keys": keys(_key_variables(values), env)}
@@ -236,6 +249,19 @@ class Settings(Record):
             return cls.model_validate(values)
         except ValidationError as error:
             raise SettingsError(explain(error, path.name, sources)) from None
+
+
+def _complete_deployments(values: dict[str, Any]) -> None:
+    """Each says where its results are, also if the top of the file says it for all.
+
+    So they are known for whose they are, by whatever name and variables somebody comes to them.
+    """
+    known = values.get("deployments")
+    for said in known.values() if isinstance(known, dict) else ():
+        if isinstance(said, dict):
+            said.setdefault("data_dir", values.get("data_dir", DATA))
+            if "store" in values:
+                said.setdefault("store", values["store"])
 
 
 def _apply_deployment(
@@ -272,7 +298,8 @@ def _chosen(gateways: object, wanted: Sequence[object], name: str, source: str) 
 
 def _branch(env: Mapping[str, str]) -> str | None:
     """The branch whose code CI runs, if this is CI."""
-    if env.get("GITHUB_ACTIONS") != "true":
+    # For pull_request_target GitHub names the branch that is merged into, whoever wrote the code.
+    if env.get("GITHUB_ACTIONS") != "true" or env.get("GITHUB_EVENT_NAME") == FOREIGN:
         return None
     reference = env.get("GITHUB_REF", "")
     return reference.removeprefix(BRANCHES) if reference.startswith(BRANCHES) else None

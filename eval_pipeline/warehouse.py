@@ -44,6 +44,8 @@ class Warehouse:
     def publish(self, *parts: Stream[Any], force: bool = False) -> None:
         """Brings these parts of the file up to date with the journal, or all; one at a time."""
         self.journal.refresh()
+        if self.is_not_ours:
+            return self._leave_as_it_is(force=force)
         with explained(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self._claimed(parts) as waited_with:
@@ -53,6 +55,31 @@ class Warehouse:
                     with suppress(GoneError):  # a file was compacted meanwhile
                         return self._publish(parts, force=force)
                 return self._publish(parts, force=force)
+
+    @property
+    def is_not_ours(self) -> bool:
+        """Whether the file is production's own, which code of somebody who looks must not replace.
+
+        With a store it is not: every machine builds one of its own.
+        """
+        return self.journal.read_only and self.journal.store is None
+
+    def _leave_as_it_is(self, *, force: bool) -> None:
+        """It shows what production has published."""
+        if force:
+            raise WarehouseError(
+                f"{self.path} is production's, and is not replaced from here. If somebody has it "
+                "open to write, close it there."
+            )
+        if not self.path.exists():
+            raise WarehouseError(
+                f"{self.path}: production has published nothing yet, and from here it is only "
+                "read. Its own services are told that they are: docs/deployments.md"
+            )
+        self._refuse_older(
+            "and production's. Look with the version that it has, or update it there: "
+            "evals migrate up"
+        )
 
     def claim(self) -> FileLock:
         """Whoever holds it is the only one that replaces the file."""
@@ -96,8 +123,14 @@ class Warehouse:
             if not older:
                 yield connection
         if older:
-            with suppress(JournalError):  # a folder that can only be read: then as far as it goes
+            try:
                 self.publish()
+            except JournalError as error:  # a folder that can only be read
+                if not apart:  # our own queries know columns that it has not
+                    raise WarehouseError(
+                        f"{self.path} is of an older version of eval_pipeline, and can not be "
+                        f"brought up to date. {error}"
+                    ) from error
             with self._opened(apart=apart) as connection:
                 yield connection
 
@@ -141,13 +174,15 @@ class Warehouse:
                 f"{self.path} stands alone: there is nothing in {self.journal.root} to build it "
                 "from. Nothing was changed. If somebody has it open to write, close it there."
             )
+        self._refuse_older(
+            "and there is no journal to build it from. Bring it up to date: evals migrate up"
+        )
+
+    def _refuse_older(self, advice: str) -> None:
         with opened(self.path) as connection:
             older = _is_older(connection, self.path)
         if older:
-            raise WarehouseError(
-                f"{self.path} is of an older version of eval_pipeline, and there is no journal to "
-                "build it from. Bring it up to date: evals migrate up"
-            )
+            raise WarehouseError(f"{self.path} is of an older version of eval_pipeline, {advice}")
 
     @contextmanager
     def _published(self) -> Iterator[Mapping[str, str]]:

@@ -1,12 +1,13 @@
 """Twelve simulated models behind one gateway, which knows how many of them are asked at a time."""
 
+import asyncio
 import time
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-from eval_pipeline.providers.demo.faults import Faults
+from eval_pipeline.providers.demo.faults import FaultKind, Faults
 from eval_pipeline.providers.demo.minds import JUDGE, STRONG
 from eval_pipeline.providers.demo.server import DemoGateway
 from eval_pipeline.providers.demo.wire import ChatBody
@@ -17,12 +18,17 @@ MODELS = [mind.id for mind in CROWD]
 
 
 class Crowd(DemoGateway):
-    """A gateway that offers the twelve, and a judge."""
+    """A gateway that offers the twelve, and a judge.
 
-    def __init__(self, items: Sequence[Item], *, latency_s: float = 0.0) -> None:
+    None is answered before `at_least` of them have been asked at once: how far apart a busy machine
+    starts their runs does not decide whether they meet.
+    """
+
+    def __init__(self, items: Sequence[Item], *, latency_s: float = 0.0, at_least: int = 0) -> None:
         offered = {mind.id: mind for mind in (*CROWD, JUDGE)}
         super().__init__(items, models=offered, faults=Faults(latency_s=latency_s))
         self.most_models = self.most_requests = 0
+        self._at_least, self._enough = at_least, asyncio.Event()
         self.judged_at: list[float] = []
 
     @contextmanager
@@ -33,7 +39,14 @@ class Crowd(DemoGateway):
             open_now = [self.at_once[model] for model in MODELS if self.at_once[model]]
             self.most_models = max(self.most_models, len(open_now))
             self.most_requests = max(self.most_requests, sum(open_now))
+            if self.most_models >= self._at_least:
+                self._enough.set()
             yield
+
+    async def _fault(self, body: ChatBody) -> FaultKind | None:
+        if body.model != JUDGE.id:
+            await self._enough.wait()
+        return await super()._fault(body)
 
     def busiest(self, seconds: float) -> int:
         """How many requests the judge got at most within so many seconds."""

@@ -23,7 +23,7 @@ from eval_pipeline.checkup.offers import Offers
 from eval_pipeline.defs import checkup as of_dagster
 from eval_pipeline.defs.instance import HistoryError, dagster_instance
 from eval_pipeline.errors import MendableError
-from eval_pipeline.journal import Journal
+from eval_pipeline.journal import PREDICTIONS, Journal
 from eval_pipeline.settings import Settings
 from eval_pipeline_tests.builders import (
     a_journal,
@@ -363,6 +363,21 @@ def test_without_code_nobody_looks_for_a_sandbox(tmp_path: Path) -> None:
     assert suites.code_checks(settings_in(tmp_path)) == []
 
 
+def test_a_line_that_was_spoilt_is_told_and_half_a_line_at_the_end_is_not(tmp_path: Path) -> None:
+    journal = a_journal(tmp_path, a_run(), a_prediction("q1"), a_prediction("q2"))
+    (path,) = journal.files(PREDICTIONS)
+    lines = path.read_bytes()
+    path.write_bytes(lines + lines[:50])
+    (torn,) = storage.journal(journal)
+
+    path.write_bytes(lines.replace(b'"q1"', b"\x00\x00\x00\x00"))
+    (spoilt,) = storage.journal(journal)
+
+    assert torn.state is OK
+    assert spoilt.state is WARNING
+    assert f"left out: 1. The first is line 1 of {path}." in spoilt.found
+
+
 def test_a_folder_that_can_not_be_written_is_wrong(tmp_path: Path) -> None:
     here, there = tmp_path / "new", Path("/proc/new")
 
@@ -586,6 +601,8 @@ def test_runs_that_live_and_runs_that_died_are_told_apart(tmp_path: Path) -> Non
         (["dagster.yaml"], "nowhere", [WRONG]),
         (["dagster.yaml", "elsewhere/dagster.yaml"], "elsewhere", [WARNING, OK, OK]),
         (["data/dagster/x"], None, [WARNING, OK, OK]),
+        # As in the image, where the project has no instance of its own.
+        (["elsewhere/dagster.yaml"], "elsewhere", [OK, OK]),
     ],
 )
 def test_where_the_history_is_kept_is_told(
@@ -603,6 +620,21 @@ def test_where_the_history_is_kept_is_told(
         monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / home))
 
     assert states(of_dagster.history(settings)) == expected
+
+
+def test_the_history_of_a_deployment_is_looked_for_where_it_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deployments = {"prod": {"dagster_home": "home"}}
+    settings = settings_in(tmp_path, deployment="prod", deployments=deployments)
+    (gone,) = look_at("Dagster", of_dagster.dagster_checks(settings)[:1]).findings[1:]
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "dagster.yaml").write_text("telemetry:\n  enabled: false\n")
+
+    assert (gone.state, "there is no such folder" in gone.found) == (WRONG, True)
+    assert states(of_dagster.history(settings)) == [OK, OK]
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "home"))
+    assert states(of_dagster.history(settings)) == [OK, OK]
 
 
 def test_a_history_at_a_relative_path_is_refused_as_dagster_does(

@@ -36,7 +36,7 @@ AT_ONCE, MODELS_AT_ONCE = 4, 4
 PER_S, BUSY_S = 20, 10
 """What the judge lets through, over all workers, who would ask it two or three times as much."""
 KILLED, LEFT = "first", "second"
-MIDDLE = range(40, 110)
+MIDDLE = range(20, 125)
 """So many answers of a model are known when its worker is killed."""
 FEW, MANY = 10, 100
 RESULTS = (
@@ -100,7 +100,7 @@ def proof(tmp_path_factory: pytest.TempPathFactory) -> Proof:
     items = load_benchmark(settings_in(folder, suites=[_sample()])).items
     with (
         Crowd(tuple(items.values())) as undisturbed,
-        Crowd(tuple(items.values()), latency_s=LATENCY_S) as gateway,
+        Crowd(tuple(items.values()), latency_s=LATENCY_S, at_least=MODELS_AT_ONCE) as gateway,
         ThreadPoolExecutor(1) as beside,
     ):
         alone = _project(folder / "alone", undisturbed)
@@ -189,7 +189,7 @@ def _kill(running: Cluster, gateway: Crowd, journal: Journal, workers: dict[str,
         known = [len(list(journal.read(PREDICTIONS, model))) for model in at_risk]
         return len(at_risk) == PLACES and any(count in MIDDLE for count in known)
 
-    wait_for(in_the_middle)
+    wait_for(in_the_middle, 300)
     running.kill(KILLED)
     dead = dead_ones(running.journal)
     # What the dead had asked is still being answered for a moment, and not to be counted as asked

@@ -31,7 +31,7 @@ from eval_pipeline.providers.demo.server import DemoGateway
 from eval_pipeline.settings import Settings
 from eval_pipeline_tests.builders import settings_in
 from eval_pipeline_tests.dagster_runs import a_dagster_run
-from eval_pipeline_tests.project import ROOT, environment
+from eval_pipeline_tests.project import ROOT, call, environment
 from eval_pipeline_tests.test_crash import MODEL, SAMPLE, a_project_with, lines_of
 from eval_pipeline_tests.test_pipeline import Graph
 
@@ -173,6 +173,23 @@ def test_a_lock_that_somebody_else_buries_meanwhile_is_no_error(
     monkeypatch.setattr(Path, "exists", exists_and_is_gone)
 
     assert life_of(tmp_path, "run-1") is Life.UNKNOWN
+
+
+def test_who_only_looks_at_production_closes_none_of_its_runs(
+    tmp_path: Path, instance: dg.DagsterInstance
+) -> None:
+    settings = settings_in(tmp_path, deployment="prod", deployments={"prod": {"production": True}})
+    leave_a_lock(settings.journal, a_run_of(instance, "dead0000"))
+    (sensor,) = build_dead_runs(settings).sensors or ()
+    assert isinstance(sensor, dg.SensorDefinition)
+
+    tick = sensor.evaluate_tick(dg.build_sensor_context(instance))
+    done = call(tmp_path, "evals due", {"DAGSTER_HOME": instance.root_directory})
+
+    assert "production" in (tick.skip_message or "")
+    assert done.returncode == 0, done.stderr
+    assert status_of(instance, "dead0000") is STARTED
+    assert life_of(settings.journal, "dead0000") is Life.DEAD
 
 
 def test_the_sensor_says_whom_it_closed(tmp_path: Path, instance: dg.DagsterInstance) -> None:

@@ -10,6 +10,7 @@ from importlib.metadata import requires
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import typer
@@ -339,6 +340,23 @@ def test_pods_are_not_root_share_one_volume_and_have_limits() -> None:
     assert all("memory" in one["resources"]["limits"] for one in limited)
 
 
+def test_whoever_reads_the_image_s_own_dagster_yaml_is_told_where_its_database_is() -> None:
+    values = load(DEPLOY / "helm" / "values.yaml")
+    (code,) = values["dagster-user-deployments"]["deployments"]
+    _, view, _ = yaml.safe_load_all((DEPLOY / "helm" / "evals.yaml").read_text("utf-8"))
+    (viewing,) = view["spec"]["template"]["spec"]["containers"]
+    told = values["postgresql"]
+    named = re.findall(r"env: (EVALS_\w+)", (DEPLOY / "dagster.yaml").read_text("utf-8"))
+
+    for pod in (code, viewing):
+        given = {one["name"]: one.get("value", "") for one in pod["env"]}
+        assert {*named} <= {*given}
+        url = urlsplit(re.sub(r"\$\(\w+\)", "secret", given["EVALS_POSTGRES_URL"]))
+        assert (url.scheme, url.hostname) == (told["postgresqlScheme"], told["postgresqlHost"])
+        assert (url.username, url.port) == (told["postgresqlUsername"], told["service"]["port"])
+        assert url.path == f"/{told['postgresqlDatabase']}"
+
+
 def test_the_chart_has_our_image_everywhere_and_no_password() -> None:
     text = (DEPLOY / "helm" / "values.yaml").read_text("utf-8")
     values = yaml.safe_load(text)
@@ -473,7 +491,7 @@ def test_options_of_the_form_are_those_of_evals_run() -> None:
 
 
 def test_make_has_what_workflows_make() -> None:
-    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text("utf-8"), re.M))
-    made = {target for _, script in scripts() for target in re.findall(r"\bmake ([a-z]+)", script)}
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.M))
+    made = {name for _, script in scripts() for name in re.findall(r"\bmake ([a-z-]+)", script)}
 
-    assert made == {"toolchains", "test", "validate"} and made <= targets
+    assert made == {"toolchains", "test", "cluster-test", "validate"} and made <= targets

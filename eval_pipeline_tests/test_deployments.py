@@ -4,8 +4,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+import dagster as dg
 import pytest
 
+from eval_pipeline.definitions import build_definitions
 from eval_pipeline.defs.instance import HistoryError, instance_as_it_is
 from eval_pipeline.deployment import may_write
 from eval_pipeline.environment import SettingsError
@@ -94,6 +96,8 @@ def test_a_wrong_deployment_is_told_in_a_sentence(
         (None, {**CI, "GITHUB_REF": "refs/heads/other"}, False),
         (None, {**CI, "GITHUB_REF": "refs/tags/main"}, False),
         (None, {**CI, "GITHUB_REF": "refs/pull/1/merge"}, False),
+        (None, {**CI, "GITHUB_EVENT_NAME": "schedule"}, True),
+        (None, {**CI, "GITHUB_EVENT_NAME": "pull_request_target"}, False),
         (None, {"GITHUB_REF": "refs/heads/main"}, False),
     ],
 )
@@ -137,6 +141,94 @@ def test_commands_write_to_production_only_if_it_is_said_twice(tmp_path: Path) -
     assert "marked as production" in refused.stderr and secret.get_secret_value() not in done.stderr
     assert [run["run_id"] for run in json.loads(there.stdout)] == ["run-1"]
     assert list(Journal(tmp_path / "prod" / "journal").read(RUNS)) == []
+
+
+@pytest.mark.parametrize(
+    ("prod", "environment"),
+    [
+        ({}, {"EVALS_DATA_DIR": "prod"}),
+        ({}, {"EVALS_DATA_DIR": "data/../prod/"}),
+        ({"data_dir": "data"}, {}),
+        ({"store": "file:///srv/shared"}, {"EVALS_STORE": "file:///srv/shared/"}),
+    ],
+)
+def test_production_is_known_by_its_results_whatever_it_is_called(
+    tmp_path: Path, prod: dict[str, str], environment: dict[str, str]
+) -> None:
+    path = written(tmp_path, **prod)
+
+    assert not may_write(read(path, **environment))
+    assert may_write(read(path, **environment, **CI))
+    assert may_write(read(path, EVALS_DATA_DIR="mine", EVALS_STORE="file:///srv/mine"))
+
+
+def test_what_the_file_says_for_all_is_production_s_too(tmp_path: Path) -> None:
+    settings_in(tmp_path, data_dir="shared", deployments={"prod": {"production": True}})
+    path = tmp_path / "eval_pipeline.toml"
+
+    assert not may_write(read(path))
+    assert may_write(read(path, EVALS_DATA_DIR="mine"))
+
+
+READING = (
+    *("status", "runs", "leaderboard", "metrics", "doctor", "migrate status"),
+    *("show run-1 q1", "query select(1)", "benchmark list", "migrate up --dry-run"),
+)
+WRITING = ("rebuild", "migrate up", "delete run-1 --yes", "prune --yes", "import zenmux .")
+
+
+def test_who_only_looks_at_production_changes_no_file_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written(tmp_path)
+    (tmp_path / "home").mkdir()
+    a_warehouse(tmp_path / "prod")
+    before = files_in(tmp_path / "prod")
+    # As on a branch that computes other numbers: everywhere else all would be built anew.
+    monkeypatch.setattr("eval_pipeline.warehouse.recipe", lambda: ["another way"])
+
+    read_codes = {
+        command: call(tmp_path, f"evals --deployment prod {command}").returncode
+        for command in READING
+    }
+    write_codes = {
+        command: call(tmp_path, f"evals --deployment prod {command}").returncode
+        for command in WRITING
+    }
+
+    assert read_codes == dict.fromkeys(READING, 0)
+    assert write_codes == dict.fromkeys(WRITING, 2)
+    assert files_in(tmp_path / "prod") == before
+
+
+def test_production_that_has_published_nothing_is_left_empty(tmp_path: Path) -> None:
+    written(tmp_path)
+
+    done = call(tmp_path, "evals --deployment prod runs")
+
+    assert (done.returncode, "has published nothing yet" in done.stderr) == (1, True)
+    assert not (tmp_path / "prod").exists()
+
+
+@pytest.mark.parametrize("chosen", ["dev", "prod"])
+def test_a_launch_can_not_say_where_results_are_written(tmp_path: Path, chosen: str) -> None:
+    settings = read(written(tmp_path), EVALS_DEPLOYMENT=chosen)
+    warehouse = a_warehouse(tmp_path / "prod")
+    before = files_in(tmp_path / "prod")
+    places = {"database": str(warehouse.path), "journal_folder": str(warehouse.journal.root)}
+
+    done = (
+        build_definitions(settings)
+        .resolve_implicit_global_asset_job_def()
+        .execute_in_process(
+            run_config={"resources": {"warehouse": {"config": places}}},
+            asset_selection=[dg.AssetKey("model_catalog")],
+            raise_on_error=False,
+        )
+    )
+
+    assert not done.success
+    assert files_in(tmp_path / "prod") == before
 
 
 def test_a_deployment_has_its_own_dagster_instance(tmp_path: Path) -> None:
@@ -191,6 +283,7 @@ def test_sync_copies_what_is_not_here_and_nothing_else(tmp_path: Path) -> None:
     [
         ("evals sync --from nowhere", "must be one of: dev, prod"),
         ("evals sync --from dev", "where this deployment does"),
+        ("evals sync --from prod", "mount the folder of prod"),
         ("evals --deployment prod sync --from dev", "marked as production"),
         ("evals --deployment prod import zenmux .", "marked as production"),
         ("evals --deployment nowhere runs", "must be one of: dev, prod"),

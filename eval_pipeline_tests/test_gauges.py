@@ -30,11 +30,13 @@ from eval_pipeline_tests.builders import (
     settings_in,
 )
 from eval_pipeline_tests.dagster_runs import a_dagster_run
+from eval_pipeline_tests.project import ROOT
 
 BENCHMARK = a_benchmark(*(a_question(f"q{number}") for number in range(1, 5)))
 COST = Usage(input_tokens=100, output_tokens=7, cost_usd=0.25)
 LINE = re.compile(r'([a-z_]+)(?:\{((?:[a-z_]+="(?:[^"\\\n]|\\.)*",?)+)\})? (\S+)')
 WEAK = {"model": "demo/weak", "run_id": "run-2"}
+OPERATIONS = (ROOT / "docs" / "operations.md").read_text("utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -201,3 +203,29 @@ def test_labels_end_neither_their_quotes_nor_their_line(tmp_path: Path) -> None:
     assert exposed([family]) == (
         "# HELP evals_x One.\n# TYPE evals_x gauge\n" + r'evals_x{name="a\"b\\c\nd"} 1.5' + "\n"
     )
+
+
+def labels_told() -> dict[str, set[str]]:
+    """The labels of each metric, as docs/operations.md lists them."""
+    found = {}
+    for names, labels in re.findall(r"^\| (`evals_[^|]+) \|([^|]*)\|", OPERATIONS, re.M):
+        first, *others = re.findall(r"`(\w+)`", names)
+        plain = {one.strip() for one in re.sub(r"\([^)]*\)", "", labels).split(",")} - {""}
+        beginning = first.rpartition("_")[0]
+        for name in (first, *(f"{beginning}{other}" for other in others)):
+            found[name] = plain
+    return found
+
+
+def test_alerts_join_only_what_has_the_same_labels() -> None:
+    """To Prometheus two that differ in a label never meet, and the alert would never come."""
+    known, alerts = labels_told(), re.findall(r"^ +expr: (.*)$", OPERATIONS, re.M)
+
+    for alert in alerts:
+        for left, how, right in re.findall(
+            r"\b(evals_\w+)[^a-z]*? and (?:(ignoring \(\w+\)) )?(evals_\w+)", alert
+        ):
+            ignored = set(re.findall(r"\((\w+)\)", how))
+            assert known[left] - ignored == known[right] - ignored, alert
+    assert len(alerts) == 3
+    assert {name for alert in alerts for name in re.findall(r"evals_\w+", alert)} <= {*known}

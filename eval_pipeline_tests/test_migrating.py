@@ -308,6 +308,22 @@ def test_changes_that_are_only_in_the_log_are_not_left_behind(
         migrate(warehouse, tell=silent)
 
 
+def test_an_older_file_where_nobody_can_write_is_said_to_be_one(
+    alone: Callable[[int], Warehouse],
+) -> None:
+    warehouse = alone(OLD)
+    warehouse.path.with_suffix(".lock").mkdir()  # so that not even root can claim it
+
+    with (
+        pytest.raises(WarehouseError, match=r"older version.* It can not be written"),
+        warehouse.reading(),
+    ):
+        pass
+
+    with warehouse.reading(apart=True) as db:  # for people's own SQL it will do
+        assert db.sql("select count(*) from judged").fetchone() == (1,)
+
+
 @pytest.mark.parametrize("content", [b"", b"no database" * 1000])
 def test_what_is_no_file_of_ours_is_said_to_be_none(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "evals.duckdb"

@@ -5,19 +5,24 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from time import perf_counter
 
 import duckdb
+import orjson
 
 from eval_pipeline.checkup.findings import Check, Finding, ok, warning, wrong
+from eval_pipeline.deployment import may_write
 from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.journal import FORMAT, STREAMS, Journal
+from eval_pipeline.journal.lines import JSONL
 from eval_pipeline.queries import migration_names, recipe
 from eval_pipeline.settings import Settings
-from eval_pipeline.store.objects import LEASE_S, Objects, StoreError
+from eval_pipeline.store.names import FORMAT as STORED_FORMAT
+from eval_pipeline.store.objects import LEASE_S, MissingError, Objects, StoreError
 from eval_pipeline.store.place import Place
 from eval_pipeline.warehouse import QUERIES
 
@@ -37,7 +42,7 @@ def disk_checks(settings: Settings) -> list[Check]:
     return [
         Check("room for data", partial(room, "room for data", settings.data, settings.database)),
         Check(TEMPORARY, partial(room, TEMPORARY, Path(tempfile.gettempdir()))),
-        Check("writing", partial(writing, settings.journal, settings.database.parent)),
+        Check("writing", partial(_writing, settings)),
     ]
 
 
@@ -45,7 +50,7 @@ def result_checks(settings: Settings) -> list[Check]:
     """Whether results can be read, and are shown as they are."""
     return [
         Check("journal", partial(journal, Journal(settings.journal))),
-        *([Check("store", partial(store, place))] if (place := settings.place) else []),
+        *([Check("store", partial(_store, settings, place))] if (place := settings.place) else []),
         Check("DuckDB file", partial(database, settings)),
     ]
 
@@ -61,6 +66,14 @@ def room(name: str, folder: Path, *rebuilt: Path) -> Iterator[Finding]:
         yield warning(name, words, f"Make room on the disk of {folder} before a long run.")
     else:
         yield ok(name, words)
+
+
+def _writing(settings: Settings) -> Iterator[Finding]:
+    if may_write(settings):
+        yield from writing(settings.journal, settings.database.parent)
+    else:
+        words = "This is production, and from here it is only read."
+        yield warning("writing", words, "Who means to write there: docs/deployments.md")
 
 
 def writing(*folders: Path) -> Iterator[Finding]:
@@ -98,14 +111,41 @@ def journal(kept: Journal) -> Iterator[Finding]:
     written = marker.read_text().strip() if marker.exists() else "none"
     size = _size(sum(path.stat().st_size for path in files if path.exists()))
     words = f"{len(files)} files, {size}, format {written} (this code writes {FORMAT})."
-    yield ok("journal", words)
+    spoilt = [where for path in files for where in _spoilt(path)]
+    if spoilt:
+        words = f"{words} Lines that can not be read, and are left out: {len(spoilt)}."
+        advice = "Bring the file back from a backup, or ask for what is missing: evals fix"
+        yield warning("journal", f"{words} The first is {spoilt[0]}.", advice)
+    else:
+        yield ok("journal", words)
 
 
-def store(place: Place) -> Iterator[Finding]:
+def _spoilt(path: Path) -> Iterator[str]:
+    """Whole lines that are no JSON: not what a crash leaves, which is half a line at the end."""
+    if path.suffix == JSONL:
+        with suppress(FileNotFoundError), path.open("rb") as file:
+            for number, line in enumerate(file, start=1):
+                try:
+                    if line.endswith(b"\n"):
+                        orjson.loads(line)
+                except orjson.JSONDecodeError:
+                    yield f"line {number} of {path}"
+
+
+def _store(settings: Settings, place: Place) -> Iterator[Finding]:
+    return store(place, is_ours=may_write(settings))
+
+
+def store(place: Place, *, is_ours: bool = True) -> Iterator[Finding]:
     """Whether the object store answers, can be written, and has the time that we have."""
     advice = "Look at the address, the bucket and the keys in .env: docs/deployments.md"
     try:
         objects = Objects(place, longest_s=LEASE_S, retries=1)
+        if not is_ours:
+            with suppress(MissingError):
+                objects.get(STORED_FORMAT)
+            yield ok("store", f"{place.url} answers.")
+            return
         began = datetime.now(UTC)
         told, ended = objects.now(), datetime.now(UTC)
     except StoreError as error:

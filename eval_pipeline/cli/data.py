@@ -165,7 +165,12 @@ def _forget(before: "datetime", *, yes: bool, as_json: bool) -> None:
 
 def rebuild() -> None:
     """Build the DuckDB file anew from the journal; no model is asked anything."""
-    warehouse = open_warehouse()
+    from eval_pipeline.deployment import refuse_production
+    from eval_pipeline.settings import Settings
+
+    settings = Settings.from_env()
+    refuse_production(settings)
+    warehouse = open_warehouse(settings)
     warehouse.publish(force=True)
     say(f"{warehouse.path} is built from {warehouse.journal.root}.")
 

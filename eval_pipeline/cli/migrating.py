@@ -47,10 +47,15 @@ def up(
     With a journal the file is built anew from it. A file that stands alone is migrated, and what
     it was before is kept beside it.
     """
+    from eval_pipeline.deployment import refuse_production
     from eval_pipeline.migrating import migrate as migrate_file
     from eval_pipeline.migrating import pending
+    from eval_pipeline.settings import Settings
 
-    warehouse = open_warehouse()
+    settings = Settings.from_env()
+    if not dry_run:
+        refuse_production(settings)
+    warehouse = open_warehouse(settings)
     alone = warehouse.stands_alone()
     names = pending(warehouse, to) if dry_run else migrate_file(warehouse, to, tell=complain)
     if as_json:

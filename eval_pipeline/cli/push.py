@@ -113,6 +113,8 @@ def sync(
         raise SettingsError(f"--from: {source} keeps its results where this deployment does.")
     # Of a store there is a copy here, so that the next time only what is new is fetched.
     folder = settings.data / f"of-{source}" / "journal" if other.store else other.journal
+    if not other.store and not folder.is_dir():
+        raise SettingsError(f"--from: {folder} is not there: mount the folder of {source}.")
     journal = Journal(folder, read_only=True, store=other.place)
     journal.sync()
     here = Receiver(open_warehouse(settings))

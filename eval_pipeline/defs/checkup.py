@@ -29,19 +29,20 @@ def dagster_checks(settings: Settings) -> list[Check]:
 
 def history(settings: Settings) -> Iterator[Finding]:
     """Where it is kept, whether it opens, and whether anybody looks at schedules."""
-    home, file = os.environ.get(HOME), settings.root / "dagster.yaml"
-    folder = Path(home).expanduser() if home else settings.root
-    if not folder.is_absolute() or not folder.is_dir():  # Dagster itself refuses relative ones
+    home, named = os.environ.get(HOME), settings.here.dagster_home
+    ours = settings.root if named is None else settings.path(named)
+    folder = Path(home).expanduser() if home else ours
+    if home and not (folder.is_absolute() and folder.is_dir()):  # Dagster refuses relative ones
         words = f"{HOME} is set, but {home} is no absolute path of a folder."
         yield wrong("history", words, f"unset {HOME}")
         return
-    if folder.resolve() != settings.root.resolve():
-        words = f"{HOME} is set, so history is kept in {home} and not in this project."
+    if folder.resolve() != ours.resolve() and (ours / "dagster.yaml").exists():
+        words = f"{HOME} is set, so history is kept in {home} and not as the settings say."
         yield warning("history", words, f"unset {HOME}")
-    elif not file.exists():
+    elif not (folder / "dagster.yaml").exists():
         words = "dagster.yaml is missing: limits and monitoring of runs are Dagster's own."
-        yield warning("history", words, f"Take dagster.yaml of the project into {settings.root}.")
-    if not home and not (settings.data / "dagster").exists():
+        yield warning("history", words, f"Take dagster.yaml of the project into {folder}.")
+    if folder == settings.root and not (settings.data / "dagster").exists():
         yield ok("history", "There is none yet: the first run begins it.")
         return
     with instance_as_it_is(settings) as instance:

@@ -13,6 +13,7 @@ from dagster._core.instance.ref import InstanceRef
 from sqlalchemy.exc import OperationalError
 
 from eval_pipeline.defs.sensors.dead_runs import close_dead_runs
+from eval_pipeline.deployment import may_write
 from eval_pipeline.errors import MendableError
 from eval_pipeline.settings import Settings
 
@@ -37,10 +38,14 @@ class HistoryError(MendableError):
 
 @contextmanager
 def dagster_instance(settings: Settings) -> Iterator[dg.DagsterInstance]:
-    """The instance that `dagster` uses in the project root; runs that died are closed first."""
+    """The instance that `dagster` uses in the project root; runs that died are closed first.
+
+    In production only who may write there closes any: elsewhere its locks may not be seen.
+    """
     with instance_as_it_is(settings) as instance:
-        for sentence in close_dead_runs(instance, settings.journal):
-            log.warning(sentence)
+        if may_write(settings):
+            for sentence in close_dead_runs(instance, settings.journal):
+                log.warning(sentence)
         yield instance
 
 

@@ -11,14 +11,15 @@ from dagster_duckdb import DuckDBResource
 from pydantic import Field, PrivateAttr
 
 from eval_pipeline.alive import alive
-from eval_pipeline.deployment import may_write
+from eval_pipeline.deployment import journal_of
+from eval_pipeline.environment import SettingsError
 from eval_pipeline.journal import Journal, Stream
 from eval_pipeline.settings import Settings
-from eval_pipeline.store.place import Place
 from eval_pipeline.warehouse import Warehouse
 
-_PLACES: dict[str, Place] = {}
-"""What opens each store: Dagster shows the configuration of resources, so it is not in there."""
+_SETTINGS: dict[str, Settings] = {}
+"""By journal folder. Dagster shows the configuration of resources, so no key is in there, and takes
+it from whoever launches, so it does not say what may be written."""
 
 
 class WarehouseResource(DuckDBResource):
@@ -26,19 +27,12 @@ class WarehouseResource(DuckDBResource):
 
     journal_folder: str = Field(description="Where finished work is kept: the source of truth.")
 
-    store: str = Field(
-        default="", description="The object store that it is shared through, if there is one."
-    )
-
-    read_only: bool = Field(
-        default=False, description="Whether this is production, not to be changed."
-    )
-
     _has_published: bool = PrivateAttr(default=False)
 
     @contextmanager
     def yield_for_execution(self, context: dg.InitResourceContext) -> Iterator[Self]:
         """As long as a run has this, which all of ours need, it is known to be alive."""
+        self._refuse_another_place()
         self.journal.refuse_if_read_only()
         run = context.run
         with alive(Path(self.journal_folder), run.run_id) if run else nullcontext():
@@ -47,8 +41,17 @@ class WarehouseResource(DuckDBResource):
 
     @property
     def journal(self) -> Journal:
-        folder = Path(self.journal_folder)
-        return Journal(folder, read_only=self.read_only, store=_PLACES.get(self.store))
+        settings = _SETTINGS.get(self.journal_folder)
+        return journal_of(settings) if settings else Journal(Path(self.journal_folder))
+
+    def _refuse_another_place(self) -> None:
+        """A launch may choose what is done, and not where: that could be production."""
+        settings = _SETTINGS.get(self.journal_folder)
+        if settings is None or str(settings.database) != self.database:
+            raise SettingsError(
+                "resources.warehouse: where results are kept is said by the settings, not by a "
+                "launch. Leave it out of the run config: docs/deployments.md"
+            )
 
     @property
     def _warehouse(self) -> Warehouse:
@@ -76,14 +79,11 @@ class WarehouseResource(DuckDBResource):
 
 def build_resources(settings: Settings) -> dict[str, object]:
     """Everything the assets are given."""
-    if place := settings.place:
-        _PLACES[place.url] = place
+    _SETTINGS[str(settings.journal)] = settings
     return {
         "settings": settings,
         "warehouse": WarehouseResource(
             database=str(settings.database),
             journal_folder=str(settings.journal),
-            store=settings.store or "",
-            read_only=not may_write(settings),
         ),
     }

@@ -32,8 +32,9 @@ class ReadOnlyError(JournalError):
 
     def __init__(self) -> None:
         super().__init__(
-            "Nothing was changed: this deployment is marked as production. Who means it says "
-            "`evals --production` and has a token for it in EVALS_TOKEN: docs/deployments.md"
+            "Nothing was changed: these are the results of a deployment that is marked as "
+            "production. Who means it says `evals --production` and has a token for it in "
+            "EVALS_TOKEN: docs/deployments.md"
         )
 
 

@@ -88,8 +88,8 @@ class _Door:
         token = self.tokens.check(secret.strip()) if kind.lower() == "bearer" else None
         if token is None:
             raise NoTokenError("Writing needs a token that is valid: Authorization: Bearer …")
-        production = self.settings.here.production
-        needed = TokenScope.PRODUCTION if production else TokenScope.WRITE
+        is_production = self.settings.production is not None
+        needed = TokenScope.PRODUCTION if is_production else TokenScope.WRITE
         if needed not in token.scopes:
             raise NotAllowedError(f"This token has not the scope {needed}.")
 

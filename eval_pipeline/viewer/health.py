@@ -118,7 +118,7 @@ def _journal(settings: Settings) -> None:
         return
     journal.parts(RUNS)  # refuses what a newer version wrote
     # In production nobody but the API writes.
-    if not settings.here.production and not os.access(journal.root, os.W_OK | os.X_OK):
+    if settings.production is None and not os.access(journal.root, os.W_OK | os.X_OK):
         raise UnfitError("It can not be written.")
 
 

@@ -8,6 +8,7 @@ import dagster as dg
 
 from eval_pipeline.alive import Life, bury, dead_ones, life_of
 from eval_pipeline.defs.pools import free_places
+from eval_pipeline.deployment import may_write
 from eval_pipeline.settings import Settings
 
 LOOK_EVERY_S = 30
@@ -30,6 +31,8 @@ def build_dead_runs(settings: Settings) -> dg.Definitions:
         "What they had been answered is kept: materialize again to go on.",
     )
     def dead_runs(context: dg.SensorEvaluationContext) -> dg.SkipReason:
+        if not may_write(settings):
+            return dg.SkipReason("this is production, and from here it is only read")
         instance, ours = context.instance, _runs_of(context)
         closed = close_dead_runs(instance, settings.journal)
         # With a store, locks of other machines are not seen, and fetching takes its time.
