@@ -12,8 +12,10 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from pydantic_core import SchemaError
 
 from eval_pipeline.ad_hoc import MOST_ROWS
+from eval_pipeline.cli.main import main
 from eval_pipeline.cli.output import print_json
 from eval_pipeline.journal import Journal
 from eval_pipeline.settings import Settings
@@ -383,6 +385,39 @@ def test_whatever_is_asked_can_be_interrupted(
     assert (process.returncode, err) == (130, "")
     assert out in ("", "range\n")
     assert not list(project.glob("*mine*"))
+
+
+@pytest.mark.parametrize("after_s", [0, 0.1, 0.2, 0.3])
+def test_a_command_that_is_still_loading_can_be_interrupted(project: Path, after_s: float) -> None:
+    words = [str(BIN / "evals"), "query", ENDLESS]
+    with subprocess.Popen(words, cwd=project, env=environment(), stderr=subprocess.PIPE) as process:
+        _wait_for_library("pydantic_core", process.pid)
+        time.sleep(after_s)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+
+    assert (process.returncode, err) == (130, b"")
+
+
+def _wait_for_library(name: str, pid: int) -> None:
+    """Until the process has begun to load it."""
+    until = time.monotonic() + 60
+    while name not in Path(f"/proc/{pid}/maps").read_text() and time.monotonic() < until:
+        time.sleep(0.005)
+
+
+def test_an_interruption_that_pydantic_tells_in_its_own_words_is_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def interrupted(**_: object) -> None:
+        raise SchemaError('Error building "enum" validator: KeyboardInterrupt: ')
+
+    monkeypatch.setattr("eval_pipeline.cli.main.app", interrupted)
+
+    with pytest.raises(SystemExit) as ended:
+        main()
+
+    assert ended.value.code == 130
 
 
 def test_json_shows_no_character_that_a_terminal_would_obey(

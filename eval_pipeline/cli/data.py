@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from eval_pipeline.cli import completion
+from eval_pipeline.cli.entry import end_in_order
 from eval_pipeline.cli.output import AsJson, End, complain, end, print_json, say
 from eval_pipeline.cli.places import open_warehouse, report_on
 from eval_pipeline.cli.rows import Format, file_of, format_of, print_rows
@@ -43,7 +44,9 @@ def query(
     file = file_of(output)
     chosen = format_of(form, file, as_json=as_json)
     text = sys.stdin.read() if sql == STDIN else sql
-    with open_warehouse().reading(apart=True) as db:
+    warehouse = open_warehouse()
+    end_in_order()
+    with warehouse.reading(apart=True) as db:
         print_rows(db, text, chosen, file)
 
 

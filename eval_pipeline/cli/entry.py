@@ -33,6 +33,7 @@ def end_in_order() -> None:
 
 def _end_now() -> None:
     """What had to be done is done: Python itself would end threads within C++, which aborts."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):  # nobody reads it any more
             stream.flush()

@@ -82,11 +82,12 @@ app.add_typer(importing.imports, name="import", rich_help_panel=DATA)
 app.add_typer(coding.toolchains, name="toolchain", rich_help_panel=SUITES)
 
 CLEANING_UP = {
-    *("doctor", "query", "export", "delete", "prune", "classify", "rebuild", "benchmark"),
+    *("doctor", "export", "delete", "prune", "classify", "rebuild", "benchmark"),
     *("import", "push", "sync", "tokens", "view", "site"),
     *("new", "validate-answers", "ablate", "demo-server", "toolchain"),
 }
-"""The commands that leave nothing half done when they are interrupted; launches see to it later."""
+"""The commands that leave nothing half done when they are interrupted; launches and queries see to
+it once they have loaded what they need."""
 
 
 @app.callback(invoke_without_command=True)
@@ -145,9 +146,16 @@ def main() -> None:
 
 def _is_interruption(error: BaseException | None) -> bool:
     """Whether Ctrl-C has become another error, as in packages that were just being loaded."""
-    while error is not None and not isinstance(error, KeyboardInterrupt):
+    while error is not None and not _was_ctrl_c(error):
         error = error.__cause__ or error.__context__
     return error is not None
+
+
+def _was_ctrl_c(error: BaseException) -> bool:
+    # Where pydantic is interrupted it only says so in its own words.
+    return isinstance(error, KeyboardInterrupt) or (
+        type(error).__name__ == "SchemaError" and KeyboardInterrupt.__name__ in str(error)
+    )
 
 
 def _how_it_ended(error: Exception) -> End:
