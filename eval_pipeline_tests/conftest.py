@@ -27,6 +27,7 @@ UNWANTED |= {PRODUCTION, "GITHUB_ACTIONS", "GITHUB_REF", *STORE_VARIABLES}
 
 
 LONG = [
+    "bench",  # the longest of the soak
     "crash",
     "webserver",
     "storm",
