@@ -25,6 +25,7 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_answers_that_are_as_they_have_to_be_are_counted(project: Path) -> None:
     done = run(project, "evals validate-answers -f 007")
 

@@ -203,9 +203,8 @@ def test_two_processes_on_one_model_never_ask_the_same_twice(tmp_path: Path) -> 
     )
 
 
-@pytest.mark.parametrize(
-    "how", [pytest.param(signal.SIGINT, marks=pytest.mark.slow), signal.SIGTERM]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_run_ends_in_order_and_shows_what_it_has(
     tmp_path: Path, how: signal.Signals
 ) -> None:

@@ -177,6 +177,7 @@ def test_a_task_whose_reference_fails_here_scores_nobody(alone: Stand, tasks: Pa
     assert whole == (False, "1 not judged (sandbox_error)")
 
 
+@pytest.mark.slow
 def test_a_changed_grader_grades_its_own_answers_anew_and_no_others(
     alone: Stand, tasks: Path
 ) -> None:

@@ -252,6 +252,7 @@ def test_several_judges_leave_archived_runs_alone_and_one_judge_does_not(
     assert [tally.planned for tally in named] == [0, 3]
 
 
+@pytest.mark.slow
 def test_the_rules_alone_need_no_judge_in_the_catalog(tmp_path: Path) -> None:
     settings = settings_in(
         tmp_path,

@@ -138,6 +138,7 @@ def choose(terminal: Terminal, *steps: tuple[str, str]) -> None:
         terminal.press(keys)
 
 
+@pytest.mark.slow
 def test_keys_choose_a_model_and_a_category_and_start_the_command_that_is_shown(
     tmp_path: Path,
 ) -> None:

@@ -626,6 +626,7 @@ def metadata(result: dg.ExecuteInProcessResult, asset: str) -> dict[str, str]:
     return {name: str(value.value) for name, value in materialized.metadata.items()}
 
 
+@pytest.mark.slow
 def test_the_asset_asks_again_once_and_nobody_the_second_time(
     launches: dict[str, Materialized],
 ) -> None:

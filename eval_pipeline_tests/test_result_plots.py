@@ -50,6 +50,7 @@ def words(warehouse: Warehouse, name: str) -> str:
     return "\n".join(re.findall(r">([^<>\n]+)</text>", content))
 
 
+@pytest.mark.slow
 def test_the_graph_leaves_plots_in_the_ui_and_in_a_folder(
     tmp_path: Path, instance: dg.DagsterInstance
 ) -> None:

@@ -521,6 +521,7 @@ def lines(journal: Journal) -> list[Prediction]:
     return list(journal.read(PREDICTIONS))
 
 
+@pytest.mark.slow
 def test_another_machine_goes_on_where_a_killed_one_was(tmp_path: Path, served: Bucket) -> None:
     sample = load_benchmark(settings_in(tmp_path, suites=[{"name": "sample", "path": SAMPLE}]))
     place = served.place()

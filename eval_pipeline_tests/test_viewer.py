@@ -86,6 +86,7 @@ def everything(web: TestClient) -> dict[str, str]:
     return crawl(web)
 
 
+@pytest.mark.slow
 def test_every_link_of_every_page_leads_somewhere(everything: dict[str, str]) -> None:
     addresses = "\n".join(everything)
 
