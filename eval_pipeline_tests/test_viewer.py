@@ -246,6 +246,17 @@ def test_two_models_are_compared_item_by_item(web: TestClient) -> None:
     assert "-50.0" in row_of(several, f'"row"><a href="../{model_path(WEAK)}')
 
 
+def test_more_names_than_can_be_compared_are_cut_first(web: TestClient) -> None:
+    names = [STRONG, WEAK, *(f"no/body-{number}" for number in range(1_500))]
+
+    page = web.get("/compare/", params={"m": names})
+
+    assert page.status_code == 200 and len(page.text) < 50_000
+    assert "The first 12 of 1502 models are compared; choose at most 12." in text_of(page.text)
+    assert "Not on the leaderboard: no/body-0, no/body-1," in text_of(page.text)
+    assert page.text.count('scope="row"') == 12 and "no/body-10" not in page.text
+
+
 def test_who_can_not_be_compared_is_told_why(web: TestClient) -> None:
     nobody = web.get("/compare/", params={"m": [STRONG, "no/body"]})
 

@@ -117,6 +117,16 @@ def test_the_leaderboard_is_sorted_by_click_and_by_address(page: Page) -> None:
     expect(header).to_have_attribute("aria-sort", "ascending")
 
 
+def test_the_links_to_categories_are_as_wide_as_their_names(page: Page) -> None:
+    page.goto("")
+
+    links = page.locator(".slices a.category").all()
+    widths = [box["width"] for link in links if (box := link.bounding_box())]
+
+    assert len(widths) == len(links) > 1
+    assert min(widths) < 120  # as wide as the column of a run page's categories, each took a line
+
+
 def test_the_leaderboard_is_filtered_by_choice_and_by_address(page: Page) -> None:
     page.goto("")
     page.get_by_label("vendor").select_option("acme")

@@ -16,18 +16,19 @@ MOST_PAIRS = 2_000
 
 def compare(view: View, named: Sequence[str]) -> Page:
     """What was chosen side by side, and the form to choose with."""
-    chosen = list(dict.fromkeys(filter(None, named)))
+    distinct = list(dict.fromkeys(filter(None, named)))
+    chosen = distinct[:MOST]
     known = _known(view)
     shown: dict[str, Any] = {"known": known, "chosen": chosen, "trouble": "", "pair": None}
     if view.links.static:
         shown["listed"] = pairs(view)
-    if len(chosen) > MOST:
-        shown["trouble"] = f"Choose at most {MOST} models."
-        chosen = chosen[:MOST]
     if len(chosen) == FEWEST:
         return _pair(view, chosen[0], chosen[1], shown)
     if len(chosen) > FEWEST:
         shown |= _several(view, chosen)
+    if len(distinct) > MOST:
+        limit = f"The first {MOST} of {len(distinct)} models are compared; choose at most {MOST}."
+        shown["trouble"] = f"{limit} {shown['trouble']}".strip()
     return Page("compare.html", "Compare", {**shown, "simulated": _any_simulated(known, chosen)})
 
 
