@@ -10,13 +10,13 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from eval_pipeline import building
 from eval_pipeline.benchmark import Benchmark, current
 from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, Journal
 from eval_pipeline.outcomes import Outcome
-from eval_pipeline.queries import apply_migrations
 from eval_pipeline.records import ItemKey, Judgement, PlanFilter, Prediction, Run, Scope, Usage, now
+from eval_pipeline.results import build as building
+from eval_pipeline.results.queries import apply_migrations
 from eval_pipeline.settings import Settings
 
 _USAGE = Usage(input_tokens=120, output_tokens=60, cost_usd=3.6e-5)

@@ -12,15 +12,15 @@ from threading import Event, Thread
 
 import duckdb
 
-from eval_pipeline.building import WarehouseError
-from eval_pipeline.deriving import DERIVED, derive
 from eval_pipeline.errors import MendableError
 from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.journal import FORMAT, Journal
 from eval_pipeline.journal.disk import remove, sync
-from eval_pipeline.opening import opened
-from eval_pipeline.queries import apply_migration, clear, migration_names
-from eval_pipeline.warehouse import Warehouse
+from eval_pipeline.results.build import WarehouseError
+from eval_pipeline.results.derive import DERIVED, derive
+from eval_pipeline.results.opening import opened
+from eval_pipeline.results.queries import apply_migration, clear, migration_names
+from eval_pipeline.results.warehouse import Warehouse
 
 BACKUPS = 3
 """How many files from before migrations are kept."""

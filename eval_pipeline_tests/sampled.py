@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import duckdb
 from hypothesis import strategies as st
 
-from eval_pipeline.building import TABLES
-from eval_pipeline.deriving import derive
-from eval_pipeline.queries import apply_migrations
+from eval_pipeline.results.build import TABLES
+from eval_pipeline.results.derive import derive
+from eval_pipeline.results.queries import apply_migrations
 
 Row = dict[str, Any]
 Scores = Sequence[Sequence[float | None]]

@@ -13,15 +13,15 @@ from typing import Any
 import duckdb
 import pytest
 
-from eval_pipeline import building
 from eval_pipeline.benchmark import keep
-from eval_pipeline.building import Order, WarehouseError, build
-from eval_pipeline.deriving import derive
 from eval_pipeline.journal import PREDICTIONS, SIGHTINGS, Journal, Stream
 from eval_pipeline.journal.disk import GoneError
-from eval_pipeline.queries import SQL, apply_migrations, migration_names
 from eval_pipeline.records import Sighting, now
-from eval_pipeline.warehouse import Warehouse
+from eval_pipeline.results import build as building
+from eval_pipeline.results.build import Order, WarehouseError, build
+from eval_pipeline.results.derive import derive
+from eval_pipeline.results.queries import SQL, apply_migrations, migration_names
+from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline_tests.builders import (
     a_benchmark,
     a_journal,
@@ -37,7 +37,7 @@ PUBLISHER = """
 import resource, sys
 from pathlib import Path
 from eval_pipeline.journal import Journal
-from eval_pipeline.warehouse import Warehouse
+from eval_pipeline.results.warehouse import Warehouse
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 before = peak()
@@ -280,7 +280,7 @@ def test_a_migration_that_was_changed_since_is_followed_as_it_is(
     shutil.copytree(SQL, tmp_path / "sql")
     with (tmp_path / "sql" / "migrations" / "0003_published.sql").open("a") as file:
         file.write(";\ncreate table more (one int)")
-    monkeypatch.setattr("eval_pipeline.queries.SQL", tmp_path / "sql")
+    monkeypatch.setattr("eval_pipeline.results.queries.SQL", tmp_path / "sql")
 
     build(tmp_path / "after", order)
 

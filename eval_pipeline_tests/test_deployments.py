@@ -185,7 +185,7 @@ def test_who_only_looks_at_production_changes_no_file_there(
     a_warehouse(tmp_path / "prod")
     before = files_in(tmp_path / "prod")
     # As on a branch that computes other numbers: everywhere else all would be built anew.
-    monkeypatch.setattr("eval_pipeline.warehouse.recipe", lambda: ["another way"])
+    monkeypatch.setattr("eval_pipeline.results.warehouse.recipe", lambda: ["another way"])
 
     read_codes = {
         command: call(tmp_path, f"evals --deployment prod {command}").returncode

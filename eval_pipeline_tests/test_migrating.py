@@ -13,8 +13,6 @@ import duckdb
 import pytest
 
 from eval_pipeline import migrating
-from eval_pipeline.building import FOR_LITTLE
-from eval_pipeline.deriving import DERIVED
 from eval_pipeline.journal import FORMAT, SIGHTINGS, Journal
 from eval_pipeline.migrating import (
     BACKUPS,
@@ -29,10 +27,12 @@ from eval_pipeline.migrating import (
     pending,
     schema_of,
 )
-from eval_pipeline.opening import opened
-from eval_pipeline.queries import apply_migration, migration_names
 from eval_pipeline.records import Sighting
-from eval_pipeline.warehouse import Warehouse, WarehouseError
+from eval_pipeline.results.build import FOR_LITTLE
+from eval_pipeline.results.derive import DERIVED
+from eval_pipeline.results.opening import opened
+from eval_pipeline.results.queries import apply_migration, migration_names
+from eval_pipeline.results.warehouse import Warehouse, WarehouseError
 from eval_pipeline_tests.builders import NOON, a_model, a_prediction, a_warehouse, settings_in
 from eval_pipeline_tests.project import call, environment
 from eval_pipeline_tests.test_warehouse import rows_of_all_tables
@@ -49,7 +49,7 @@ import os, signal, sys
 from pathlib import Path
 from eval_pipeline.journal import Journal
 from eval_pipeline.migrating import migrate
-from eval_pipeline.warehouse import Warehouse
+from eval_pipeline.results.warehouse import Warehouse
 folder = Path(sys.argv[1])
 def tell(words):
     if f": {sys.argv[2]}_" in words:

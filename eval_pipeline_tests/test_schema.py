@@ -8,8 +8,8 @@ import pandas as pd
 
 import eval_pipeline
 from eval_pipeline.defs import assets
-from eval_pipeline.queries import apply_migrations, query
-from eval_pipeline.reporting.schema import schema_page
+from eval_pipeline.results.queries import apply_migrations, query
+from eval_pipeline.results.schema import schema_page
 from eval_pipeline_tests.test_tables import NAMED_OTHERWISE
 
 PAGE = Path(eval_pipeline.__file__).parents[1] / "docs" / "schema.md"

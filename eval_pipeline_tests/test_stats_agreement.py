@@ -11,7 +11,7 @@ from sklearn.metrics import accuracy_score, cohen_kappa_score, confusion_matrix
 from statsmodels.stats.inter_rater import cohens_kappa as reference_kappa
 from statsmodels.stats.proportion import proportion_confint
 
-from eval_pipeline.stats.agreement import (
+from eval_pipeline.results.stats.agreement import (
     Confusion,
     base_rate,
     cohens_kappa,

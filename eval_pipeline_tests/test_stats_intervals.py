@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from statsmodels.stats.proportion import proportion_confint
 
-from eval_pipeline.stats.intervals import Interval, wilson
+from eval_pipeline.results.stats.intervals import Interval, wilson
 from eval_pipeline_tests.project import ROOT
 
 MACROS = ROOT / "eval_pipeline" / "sql" / "migrations" / "0002_intervals.sql"

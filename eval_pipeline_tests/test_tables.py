@@ -8,7 +8,7 @@ import pytest
 
 from eval_pipeline.defs import assets
 from eval_pipeline.defs.tables import described, rows_by_model
-from eval_pipeline.queries import apply_migrations
+from eval_pipeline.results.queries import apply_migrations
 from eval_pipeline_tests.builders import a_prediction, a_warehouse
 
 NAMED_OTHERWISE = {"run_reports": "failure_analysis"}

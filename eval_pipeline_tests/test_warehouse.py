@@ -29,10 +29,10 @@ from eval_pipeline.journal import (
     STREAMS,
     Journal,
 )
-from eval_pipeline.queries import apply_migrations, migration_names
 from eval_pipeline.records import Attempt, Label, Repeat, Sighting
-from eval_pipeline.shown import covers, shown_of
-from eval_pipeline.warehouse import Warehouse
+from eval_pipeline.results.queries import apply_migrations, migration_names
+from eval_pipeline.results.shown import covers, shown_of
+from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline_tests.builders import (
     NOON,
     a_diagnosis,
@@ -65,7 +65,7 @@ import asyncio, sys
 from pathlib import Path
 from eval_pipeline.journal import PREDICTIONS, Journal
 from eval_pipeline.records import Prediction
-from eval_pipeline.warehouse import Warehouse
+from eval_pipeline.results.warehouse import Warehouse
 folder, rounds, rows, name = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[5]
 prediction = Prediction.model_validate_json(sys.argv[4])
 def named(name):
@@ -88,7 +88,7 @@ KILLED_PUBLISHER = """
 import os, signal, sys
 from pathlib import Path
 from eval_pipeline.journal import Journal
-from eval_pipeline.warehouse import Warehouse
+from eval_pipeline.results.warehouse import Warehouse
 os.fsync = lambda _: os.kill(os.getpid(), signal.SIGKILL)
 Warehouse(Path(sys.argv[1], "evals.duckdb"), Journal(Path(sys.argv[1], "journal"))).publish()
 """
@@ -337,7 +337,7 @@ def test_who_waits_to_publish_does_nothing_if_that_was_published_meanwhile(
         waits.set()
         return found
 
-    monkeypatch.setattr("eval_pipeline.warehouse.shown_of", seen)
+    monkeypatch.setattr("eval_pipeline.results.warehouse.shown_of", seen)
     with warehouse.claim():
         thread = Thread(target=warehouse.publish)
         thread.start()

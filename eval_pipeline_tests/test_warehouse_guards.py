@@ -10,8 +10,8 @@ import duckdb
 import pytest
 
 from eval_pipeline.journal import JournalError
-from eval_pipeline.queries import SQL, apply_migrations
-from eval_pipeline.warehouse import Warehouse, WarehouseError
+from eval_pipeline.results.queries import SQL, apply_migrations
+from eval_pipeline.results.warehouse import Warehouse, WarehouseError
 from eval_pipeline_tests.builders import NOON, a_journal, a_prediction, a_warehouse
 from eval_pipeline_tests.test_warehouse import the_warehouse
 
@@ -64,7 +64,7 @@ def test_changed_sql_is_news_like_a_changed_journal(
     board = changed / "derive" / "leaderboard_entries.sql"
     halved = board.read_text().replace("\n    accuracy,\n", "\n    accuracy / 2 as accuracy,\n", 1)
     board.write_text(halved)
-    monkeypatch.setattr("eval_pipeline.queries.SQL", changed)
+    monkeypatch.setattr("eval_pipeline.results.queries.SQL", changed)
 
     warehouse.publish()
 
@@ -108,7 +108,7 @@ def test_a_file_that_can_not_be_built_leaves_the_old_one_and_says_what_to_do(
     def full(_: object) -> None:
         raise duckdb.IOException("Could not write file: No space left on device")
 
-    monkeypatch.setattr("eval_pipeline.building.apply_migrations", full)
+    monkeypatch.setattr("eval_pipeline.results.build.apply_migrations", full)
     with pytest.raises(WarehouseError, match=r"all results are in the journal.*evals rebuild"):
         warehouse.publish()
 

@@ -19,12 +19,12 @@ from eval_pipeline.deployment import may_write
 from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.journal import FORMAT, STREAMS, Journal
 from eval_pipeline.journal.lines import JSONL
-from eval_pipeline.queries import migration_names, recipe
+from eval_pipeline.results.queries import migration_names, recipe
+from eval_pipeline.results.warehouse import QUERIES
 from eval_pipeline.settings import Settings
 from eval_pipeline.store.names import FORMAT as STORED_FORMAT
 from eval_pipeline.store.objects import LEASE_S, MissingError, Objects, StoreError
 from eval_pipeline.store.place import Place
-from eval_pipeline.warehouse import QUERIES
 
 MEGABYTE = 2**20
 SCARCE, TOO_LITTLE = 1024 * MEGABYTE, 64 * MEGABYTE

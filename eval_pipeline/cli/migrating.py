@@ -10,7 +10,7 @@ from eval_pipeline.cli.places import open_warehouse
 if TYPE_CHECKING:  # these take a moment to load that `evals --help` does without
     from eval_pipeline.journal import Journal
     from eval_pipeline.migrating import Schema
-    from eval_pipeline.warehouse import Warehouse
+    from eval_pipeline.results.warehouse import Warehouse
 
 migrate = typer.Typer(no_args_is_help=True, help="The DuckDB file brought up to this version.")
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from eval_pipeline.stats.intervals import Interval, wilson
+from eval_pipeline.results.stats.intervals import Interval, wilson
 
 Ints = NDArray[np.int64]
 AXES = ("rows", "columns")

@@ -15,14 +15,14 @@ from typing import NamedTuple
 
 import duckdb
 
-from eval_pipeline.ad_hoc import working
 from eval_pipeline.errors import MendableError
-from eval_pipeline.finding import FoundRun
 from eval_pipeline.journal.disk import remove, swap_in, sync
 from eval_pipeline.journal.lines import quoted
 from eval_pipeline.processes import is_running
-from eval_pipeline.queries import SQL, query, query_text
-from eval_pipeline.reporting.schema import schema_page
+from eval_pipeline.results.finding import FoundRun
+from eval_pipeline.results.queries import SQL, query, query_text
+from eval_pipeline.results.schema import schema_page
+from eval_pipeline.results.user_query import working
 
 _ISO = "timestampformat '%Y-%m-%dT%H:%M:%S.%f'"
 FORMATS: Mapping[str, str] = {

@@ -8,12 +8,12 @@ from typing import Any
 
 import duckdb
 
-from eval_pipeline.building import load
 from eval_pipeline.errors import MendableError
 from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, GoneError, Journal, Stream
 from eval_pipeline.journal.lines import JSONL
-from eval_pipeline.queries import apply_migrations, query, rows
 from eval_pipeline.record import Record
+from eval_pipeline.results.build import load
+from eval_pipeline.results.queries import apply_migrations, query, rows
 
 TRIES = 3
 FRUGAL = {"threads": "1", "preserve_insertion_order": "false"}

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from eval_pipeline.stats.bootstrap import (
+from eval_pipeline.results.stats.bootstrap import (
     DRAWS,
     Floats,
     Ints,
@@ -18,8 +18,8 @@ from eval_pipeline.stats.bootstrap import (
     interval_of,
     sample_of,
 )
-from eval_pipeline.stats.clusters import clustered_error
-from eval_pipeline.stats.intervals import LEVEL, Z_95, Interval
+from eval_pipeline.results.stats.clusters import clustered_error
+from eval_pipeline.results.stats.intervals import LEVEL, Z_95, Interval
 
 DECIMALS = 14
 """Where two means of the same scores may differ by rounding only."""

@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING
 
 from eval_pipeline.reporting.cells import a_table, cell
 from eval_pipeline.reporting.fitting import FittedTable
-from eval_pipeline.stats.intervals import LEVEL, Interval
+from eval_pipeline.results.stats.intervals import LEVEL, Interval
 
 if TYPE_CHECKING:  # loading it takes a moment
-    from eval_pipeline.side_by_side import SideBySide
+    from eval_pipeline.results.side_by_side import SideBySide
 
 OTHERWISE_JUDGED = ", with another prompt or limit than its official verdicts"
 _TESTS = {"mcnemar": "exact McNemar test", "sign_flip": "sign-flip test"}

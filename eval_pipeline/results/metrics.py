@@ -7,9 +7,9 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from eval_pipeline.deriving import insert
-from eval_pipeline.stats.bootstrap import bootstrap_interval, seed_of
-from eval_pipeline.stats.calibration import (
+from eval_pipeline.results.derive import insert
+from eval_pipeline.results.stats.bootstrap import bootstrap_interval, seed_of
+from eval_pipeline.results.stats.calibration import (
     Bins,
     Floats,
     brier_score,

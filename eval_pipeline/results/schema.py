@@ -2,7 +2,7 @@
 
 import duckdb
 
-from eval_pipeline.queries import apply_migrations, query
+from eval_pipeline.results.queries import apply_migrations, query
 
 
 def schema_page() -> str:

@@ -22,11 +22,11 @@ from eval_pipeline.coding.records import CodingTask
 from eval_pipeline.coding.reply import UnreadableReply, read_files
 from eval_pipeline.coding.writing import UnsafePath, write_files
 from eval_pipeline.errors import MendableError
-from eval_pipeline.finding import FoundRun
 from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.journal import Journal
-from eval_pipeline.queries import query
 from eval_pipeline.records import Item, ItemKey
+from eval_pipeline.results.finding import FoundRun
+from eval_pipeline.results.queries import query
 
 STEPS_LOG, REPLY = "steps.log", "reply.txt"
 ID_CHARACTERS, LONGEST_NAME, HASH_CHARACTERS = 8, 100, 8

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import duckdb
 
-from eval_pipeline.queries import clear, run_file
+from eval_pipeline.results.queries import clear, run_file
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -42,19 +42,19 @@ class _Preparation(NamedTuple):
 
 
 def _measure(connection: duckdb.DuckDBPyConnection) -> None:
-    from eval_pipeline.measuring import measure  # noqa: PLC0415
+    from eval_pipeline.results.metrics import measure  # noqa: PLC0415
 
     measure(connection)
 
 
 def _compare(connection: duckdb.DuckDBPyConnection) -> None:
-    from eval_pipeline.comparing import compare_entries  # noqa: PLC0415
+    from eval_pipeline.results.comparisons import compare_entries  # noqa: PLC0415
 
     compare_entries(connection)
 
 
 def _measure_judges(connection: duckdb.DuckDBPyConnection) -> None:
-    from eval_pipeline.reliability.measuring import measure_judges  # noqa: PLC0415
+    from eval_pipeline.results.reliability import measure_judges  # noqa: PLC0415
 
     measure_judges(connection)
 

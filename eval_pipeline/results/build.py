@@ -12,20 +12,20 @@ from typing import Any
 import duckdb
 from pydantic import TypeAdapter
 
-from eval_pipeline.deriving import DERIVED, SHOWN_IN, derive
 from eval_pipeline.errors import MendableError
 from eval_pipeline.journal import JUDGED, PREDICTIONS, STREAMS, Journal, Stream
 from eval_pipeline.journal.disk import GoneError, JournalError, remove
 from eval_pipeline.journal.lines import JSONL, PARQUET, longest_line, quoted
 from eval_pipeline.processes import EXPLAINED, GONE, last_words, run_module
-from eval_pipeline.queries import (
+from eval_pipeline.records import now
+from eval_pipeline.results.derive import DERIVED, SHOWN_IN, derive
+from eval_pipeline.results.queries import (
     apply_migrations,
     clear,
     migration_names,
     migration_texts,
     run_file,
 )
-from eval_pipeline.records import now
 
 TABLES = {
     "versions": ["benchmark_versions"],

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import duckdb
 import numpy as np
 
-from eval_pipeline.reliability.measures import (
+from eval_pipeline.results.measures import (
     ALL_JUDGES,
     BETWEEN_JUDGES,
     OWN_FAMILY,
@@ -16,7 +16,7 @@ from eval_pipeline.reliability.measures import (
     REPEATS,
     Measure,
 )
-from eval_pipeline.stats.agreement import (
+from eval_pipeline.results.stats.agreement import (
     Confusion,
     Ints,
     base_rate,
@@ -26,7 +26,7 @@ from eval_pipeline.stats.agreement import (
     pairwise_disagreement,
     raw_agreement,
 )
-from eval_pipeline.stats.intervals import wilson
+from eval_pipeline.results.stats.intervals import wilson
 
 NAMED_MODELS = 5
 

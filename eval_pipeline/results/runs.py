@@ -7,9 +7,9 @@ from typing import Any
 import duckdb
 
 from eval_pipeline.closest import unknown
-from eval_pipeline.finding import FoundRun, runs_to_fix
 from eval_pipeline.options import Judge
-from eval_pipeline.queries import query, rows
+from eval_pipeline.results.finding import FoundRun, runs_to_fix
+from eval_pipeline.results.queries import query, rows
 from eval_pipeline.runs import RunError
 
 Row = dict[str, Any]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import duckdb
 
-from eval_pipeline.engines import cursor
+from eval_pipeline.connections import cursor
 from eval_pipeline.journal.lines import quoted
 
 _numbers = count(1)

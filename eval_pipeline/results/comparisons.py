@@ -10,12 +10,12 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from eval_pipeline.deriving import insert
-from eval_pipeline.stats.bootstrap import Floats, Ints, seed_of
-from eval_pipeline.stats.clusters import clustered_error
-from eval_pipeline.stats.intervals import LEVEL, Interval
-from eval_pipeline.stats.pairs import Differences, Paired, compare, compare_clusters, holm
-from eval_pipeline.stats.ties import letters, rank_range
+from eval_pipeline.results.derive import insert
+from eval_pipeline.results.stats.bootstrap import Floats, Ints, seed_of
+from eval_pipeline.results.stats.clusters import clustered_error
+from eval_pipeline.results.stats.intervals import LEVEL, Interval
+from eval_pipeline.results.stats.pairs import Differences, Paired, compare, compare_clusters, holm
+from eval_pipeline.results.stats.ranks import letters, rank_range
 
 # Means of the same scores may differ by rounding; more of it would take thirds off the lattice
 # that the bootstrap is fast on.

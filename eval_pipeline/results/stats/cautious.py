@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from eval_pipeline.stats.intervals import Z_95, Interval
+from eval_pipeline.results.stats.intervals import Z_95, Interval
 
 
 class Cautious(NamedTuple):

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import duckdb
 
-from eval_pipeline.queries import query
+from eval_pipeline.results.queries import query
 from eval_pipeline.runs import RunError
 
 LATEST = "latest"

@@ -8,8 +8,6 @@ from typing import Any, Literal, NamedTuple
 
 import duckdb
 
-from eval_pipeline.finding import find_runs
-from eval_pipeline.queries import query, rows
 from eval_pipeline.reporting.cells import (
     a_table,
     about,
@@ -21,8 +19,10 @@ from eval_pipeline.reporting.cells import (
     usd,
 )
 from eval_pipeline.reporting.fitting import Cell, FittedTable
+from eval_pipeline.results.finding import find_runs
+from eval_pipeline.results.queries import query, rows
+from eval_pipeline.results.stats.published import Published, as_published
 from eval_pipeline.runs import RunError
-from eval_pipeline.stats.published import Published, as_published
 
 Row = Mapping[str, Any]
 Slice = Literal["all", "suite", "category", "input"]

@@ -7,7 +7,6 @@ from typing import Any
 
 import pandas as pd
 
-from eval_pipeline.overview import State, state_of
 from eval_pipeline.reporting.cells import (
     a_table,
     accuracy,
@@ -20,7 +19,8 @@ from eval_pipeline.reporting.cells import (
     usd,
 )
 from eval_pipeline.reporting.fitting import Cell, FittedTable
-from eval_pipeline.reporting.leaderboard import steps_table
+from eval_pipeline.results.runs import State, state_of
+from eval_pipeline.results.tables.leaderboard import steps_table
 
 STYLES = {
     State.COMPLETE: "green",

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from eval_pipeline.stats.intervals import Interval
+from eval_pipeline.results.stats.intervals import Interval
 
 DRAWS = 2000
 STEPS = np.arange(1, 61)

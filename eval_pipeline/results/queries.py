@@ -8,9 +8,15 @@ import duckdb
 
 from eval_pipeline.records import now
 
-PACKAGE = Path(__file__).parent
+PACKAGE = Path(__file__).parents[1]
 SQL = PACKAGE / "sql"
-FORMULAS = ("comparing.py", "deriving.py", "measuring.py", "reliability/measuring.py", "stats/*.py")
+FORMULAS = (
+    "results/comparisons.py",
+    "results/derive.py",
+    "results/metrics.py",
+    "results/reliability.py",
+    "results/stats/*.py",
+)
 """What derived tables are computed with besides SQL."""
 MAKING = ("migrations", "load", "derive")
 """The folders of queries that make the tables; the others only ask them."""

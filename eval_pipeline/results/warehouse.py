@@ -12,15 +12,15 @@ from typing import Any
 import duckdb
 from filelock import FileLock, Timeout
 
-from eval_pipeline.building import Order, WarehouseError, build
 from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.journal import STREAMS, Journal, Stream, explained
 from eval_pipeline.journal.disk import GoneError, JournalError, remove
-from eval_pipeline.opening import opened
 from eval_pipeline.processes import is_running
-from eval_pipeline.queries import migration_names, recipe
 from eval_pipeline.records import now
-from eval_pipeline.shown import Shown, covers, note_shown, read_shown, shown_of
+from eval_pipeline.results.build import Order, WarehouseError, build
+from eval_pipeline.results.opening import opened
+from eval_pipeline.results.queries import migration_names, recipe
+from eval_pipeline.results.shown import Shown, covers, note_shown, read_shown, shown_of
 
 __all__ = ["Warehouse", "WarehouseError"]
 
