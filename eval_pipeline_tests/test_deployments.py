@@ -171,10 +171,10 @@ def test_what_the_file_says_for_all_is_production_s_too(tmp_path: Path) -> None:
 
 
 READING = (
-    *("status", "runs", "leaderboard", "metrics", "doctor", "migrate status"),
-    *("show run-1 q1", "query select(1)", "benchmark list", "migrate up --dry-run"),
+    *("status", "runs", "leaderboard", "metrics", "doctor"),
+    *("show run-1 q1", "query select(1)", "benchmark list"),
 )
-WRITING = ("rebuild", "migrate up", "delete run-1 --yes", "prune --yes", "import zenmux .")
+WRITING = ("rebuild", "delete run-1 --yes", "prune --yes", "import zenmux .")
 
 
 def test_who_only_looks_at_production_changes_no_file_there(

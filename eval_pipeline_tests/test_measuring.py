@@ -11,7 +11,7 @@ from statsmodels.stats.proportion import proportion_confint
 
 from eval_pipeline.results import metrics as measuring
 from eval_pipeline.results.derive import derive
-from eval_pipeline.results.queries import apply_migrations
+from eval_pipeline.results.schema import create_schema
 from eval_pipeline.results.stats.calibration import last_bin_dropped
 
 Reply = tuple[str, str, int, float | None, float | None]
@@ -23,7 +23,7 @@ SAMPLES = 2
 @pytest.fixture
 def db() -> Iterator[duckdb.DuckDBPyConnection]:
     with duckdb.connect() as connection:
-        apply_migrations(connection)
+        create_schema(connection)
         yield connection
 
 

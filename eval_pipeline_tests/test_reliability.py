@@ -22,7 +22,7 @@ from eval_pipeline.providers.demo.faults import Faults
 from eval_pipeline.providers.demo.server import DemoGateway
 from eval_pipeline.records import Judgement, Label, Repeat, Sighting
 from eval_pipeline.results.derive import derive
-from eval_pipeline.results.queries import apply_migrations
+from eval_pipeline.results.schema import create_schema
 from eval_pipeline.results.tables.reliability import Report
 from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline_tests.builders import (
@@ -108,7 +108,7 @@ class Court:
 @pytest.fixture(scope="module")
 def db() -> Iterator[duckdb.DuckDBPyConnection]:
     with duckdb.connect() as connection:
-        apply_migrations(connection)
+        create_schema(connection)
         yield connection
 
 

@@ -14,7 +14,6 @@ from tempfile import TemporaryDirectory
 from threading import Event, Thread
 from typing import Any
 
-import duckdb
 import pytest
 
 from eval_pipeline.fingerprints import fingerprint
@@ -30,7 +29,6 @@ from eval_pipeline.journal import (
     Journal,
 )
 from eval_pipeline.records import Attempt, Label, Repeat, Sighting
-from eval_pipeline.results.queries import apply_migrations, migration_names
 from eval_pipeline.results.shown import covers, shown_of
 from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline_tests.builders import (
@@ -116,7 +114,7 @@ def rows_of_all_tables(warehouse: Warehouse) -> dict[str, list[tuple[object, ...
             name: db.sql(f"from {name} order by all").fetchall()
             for (name,) in db.sql("show tables").fetchall()
             # The last of them tells ages, which grow from one look to the next.
-            if name not in {"published", "schema_migrations", "freshness"}
+            if name not in {"published", "schema_version", "freshness"}
         }
 
 
@@ -159,7 +157,7 @@ def test_publishing_makes_every_table_even_of_an_empty_journal(tmp_path: Path) -
     views = {"metrics_strict", "metrics_moderate", "freshness", "run_standing", "run_steps"}
     views.add("failure_analysis")
     ours = named_like_assets | loaded | derived | views
-    assert tables(warehouse) == ours | {"published", "schema_migrations"}
+    assert tables(warehouse) == ours | {"published", "schema_version"}
     assert not any(rows_of_all_tables(warehouse).values())
 
 
@@ -396,14 +394,3 @@ def test_what_a_killed_publisher_left_is_removed_and_the_old_file_stays(tmp_path
         "journal",
     }
     assert answers(warehouse) == [("q1", "42"), ("q2", "42")]
-
-
-def test_migrations_are_recorded_once_and_in_order(tmp_path: Path) -> None:
-    with duckdb.connect(str(tmp_path / "file.duckdb")) as db:
-        first = apply_migrations(db)
-        second = apply_migrations(db)
-        recorded = db.sql("select name from schema_migrations order by rowid").fetchall()
-
-    assert first == migration_names() == [name for (name,) in recorded]
-    assert second == []
-    assert first[0].startswith("0001_") and first == sorted(first)

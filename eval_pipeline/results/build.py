@@ -19,13 +19,8 @@ from eval_pipeline.journal.lines import JSONL, PARQUET, longest_line, quoted
 from eval_pipeline.processes import EXPLAINED, GONE, last_words, run_module
 from eval_pipeline.records import now
 from eval_pipeline.results.derive import DERIVED, SHOWN_IN, derive
-from eval_pipeline.results.queries import (
-    apply_migrations,
-    clear,
-    migration_names,
-    migration_texts,
-    run_file,
-)
+from eval_pipeline.results.queries import clear, run_file
+from eval_pipeline.results.schema import create_schema, schema_texts
 
 TABLES = {
     "versions": ["benchmark_versions"],
@@ -53,8 +48,7 @@ FOR_LITTLE = {"default_block_size": "65536", "force_compression": "uncompressed"
 PARQUET_FACTOR = 4
 # Rows are wide: a group of them is held in memory until it is written.
 ROWS_AT_ONCE = 4096
-# By the size of its blocks and the migrations that made it: to run them takes much longer than to
-# copy what they make.
+# By the size of its blocks and its schema: to create that takes much longer than to copy the file.
 _BLANKS: dict[tuple[str, ...], bytes] = {}
 
 
@@ -116,7 +110,6 @@ def fill(path: Path, order: Order) -> None:
 def _fill(path: Path, order: Order, settings: Mapping[str, str]) -> None:
     _begin(path, order, settings)
     with _new_file(path, settings) as connection:
-        apply_migrations(connection)
         for stream in order.loads:
             clear(connection, TABLES[stream.name])
             load(connection, stream, order.journal.files(stream))
@@ -139,12 +132,11 @@ def _begin(path: Path, order: Order, settings: Mapping[str, str]) -> None:
 
 
 def _blank(path: Path, settings: Mapping[str, str]) -> bytes:
-    """The bytes of a file that the migrations made, at this path the first time."""
-    block_size = settings.get("default_block_size", "")
-    made_with = (block_size, *migration_names(), *migration_texts())
+    """Return the bytes of a file with the schema and no rows, made at this path the first time."""
+    made_with = (settings.get("default_block_size", ""), *schema_texts())
     if made_with not in _BLANKS:
         with _new_file(path, settings) as connection:
-            apply_migrations(connection)
+            create_schema(connection)
             connection.execute("checkpoint")
         _BLANKS[made_with] = path.read_bytes()
     return _BLANKS[made_with]
@@ -152,7 +144,6 @@ def _blank(path: Path, settings: Mapping[str, str]) -> bytes:
 
 def _note(connection: duckdb.DuckDBPyConnection, order: Order) -> None:
     """Says what the file shows, and since when."""
-    at = now()
     parts = {
         part: snapshot
         for part, snapshot in order.snapshots.items()
@@ -161,10 +152,8 @@ def _note(connection: duckdb.DuckDBPyConnection, order: Order) -> None:
     # One statement for all: one that may replace rows takes milliseconds to plan.
     connection.execute(
         "insert or replace into published select unnest($parts), unnest($snapshots), $at",
-        {"parts": list(parts), "snapshots": list(parts.values()), "at": at},
+        {"parts": list(parts), "snapshots": list(parts.values()), "at": now()},
     )
-    if order.base is None:
-        connection.execute("update schema_migrations set applied_at = $at", {"at": at})
 
 
 @contextmanager

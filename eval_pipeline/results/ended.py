@@ -13,7 +13,8 @@ from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, GoneError, Journal,
 from eval_pipeline.journal.lines import JSONL
 from eval_pipeline.record import Record
 from eval_pipeline.results.build import load
-from eval_pipeline.results.queries import apply_migrations, query, rows
+from eval_pipeline.results.queries import query, rows
+from eval_pipeline.results.schema import create_schema
 
 TRIES = 3
 FRUGAL = {"threads": "1", "preserve_insertion_order": "false"}
@@ -66,7 +67,7 @@ def read_ended(journal: Journal, asked: Asked) -> tuple[Ended, ...]:
 def _count(journal: Journal, asked: Asked) -> tuple[Ended, ...]:
     files = _files(journal, asked)
     with duckdb.connect(config={**FRUGAL}) as db:
-        apply_migrations(db)
+        create_schema(db)
         load(db, RUNS, files[RUNS])
         for stream in WRITTEN:
             load(db, stream, files[stream], as_of=asked.until)

@@ -191,7 +191,7 @@ def _count(db: duckdb.DuckDBPyConnection, sql: str) -> int:
 
 def _relations(db: duckdb.DuckDBPyConnection) -> Iterator[tuple[str, set[str]]]:
     """Every table and view that is about results, with its columns."""
-    described = query(db, "schema").project('relation, "column"').fetchall()
+    described = query(db, "summaries/schema").project('relation, "column"').fetchall()
     for name, rows in groupby(described, key=lambda row: row[0]):
         if name not in _OWN_AFFAIRS:
             yield name, {column for _, column in rows}

@@ -1,12 +1,10 @@
-"""The SQL files: the migrations that make the tables, and everything that is asked of them."""
+"""The SQL files: the schema, what fills its tables, and every query."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import duckdb
-
-from eval_pipeline.records import now
 
 PACKAGE = Path(__file__).parents[1]
 SQL = PACKAGE / "sql"
@@ -18,7 +16,7 @@ FORMULAS = (
     "results/stats/*.py",
 )
 """What derived tables are computed with besides SQL."""
-MAKING = ("migrations", "load", "derive")
+MAKING = ("schema", "load", "derive")
 """The folders of queries that make the tables; the others only ask them."""
 
 
@@ -52,37 +50,6 @@ def clear(connection: duckdb.DuckDBPyConnection, tables: Sequence[str]) -> None:
     """Empties the tables."""
     for table in tables:
         connection.execute(f"delete from {table}")
-
-
-def apply_migrations(connection: duckdb.DuckDBPyConnection) -> list[str]:
-    """Applies every migration that the file has not seen yet, in order; returns their names."""
-    connection.execute(
-        "create table if not exists schema_migrations "
-        "(name varchar primary key, applied_at timestamp)"
-    )
-    applied = {name for (name,) in connection.sql("select name from schema_migrations").fetchall()}
-    missing = [name for name in migration_names() if name not in applied]
-    for name in missing:
-        apply_migration(connection, name)
-    return missing
-
-
-def apply_migration(connection: duckdb.DuckDBPyConnection, name: str) -> None:
-    """Applies one migration and records that, or does neither."""
-    connection.begin()
-    run_file(connection, f"migrations/{name.removesuffix('.sql')}")
-    connection.execute("insert into schema_migrations values (?, ?)", [name, now()])
-    connection.commit()
-
-
-def migration_names() -> list[str]:
-    """Every migration there is, in order."""
-    return sorted(path.name for path in (SQL / "migrations").glob("*.sql"))
-
-
-def migration_texts() -> list[str]:
-    """What the migrations say, in their order."""
-    return [path.read_text("utf-8") for path in sorted((SQL / "migrations").glob("*.sql"))]
 
 
 def recipe() -> list[str]:

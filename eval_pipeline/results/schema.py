@@ -1,15 +1,44 @@
-"""The schema of the results as a page in Markdown."""
+"""The schema of the DuckDB file: made, recognized, and described as a page in Markdown."""
 
 import duckdb
 
-from eval_pipeline.results.queries import apply_migrations, query
+from eval_pipeline.results.queries import query, query_text, run_file
+
+VERSION = 22
+"""Raised whenever sql/schema/ changes: a file of another version is rebuilt from the journal."""
+FILES = ("schema/recorded", "schema/derived", "schema/views", "schema/functions")
+
+
+def create_schema(connection: duckdb.DuckDBPyConnection) -> None:
+    """Create all tables, views and functions in an empty database, and note the version."""
+    connection.begin()
+    for name in FILES:
+        run_file(connection, name)
+    connection.execute(f"create table schema_version as select {VERSION} as version")
+    connection.commit()
+
+
+def schema_texts() -> list[str]:
+    """Return the SQL that makes the schema, file by file."""
+    return [query_text(name) for name in FILES]
+
+
+def schema_version(connection: duckdb.DuckDBPyConnection) -> int:
+    """Return the version of a file's schema; 0 if eval_pipeline did not write the file."""
+    # Up to version 22 the files list migrations, whose names begin with their number.
+    for noted in ("version from schema_version", "name[:4]::int from schema_migrations"):
+        try:
+            return max((one for (one,) in connection.sql(f"select {noted}").fetchall()), default=0)
+        except duckdb.CatalogException:
+            continue
+    return 0
 
 
 def schema_page() -> str:
     """Every table and view with its columns, from the database's own comments."""
     with duckdb.connect() as db:
-        apply_migrations(db)
-        columns = query(db, "schema").df()
+        create_schema(db)
+        columns = query(db, "summaries/schema").df()
     lines = [
         "# The tables and views of `data/evals.duckdb`",
         "",

@@ -19,7 +19,8 @@ from eval_pipeline.processes import is_running
 from eval_pipeline.records import now
 from eval_pipeline.results.build import Order, WarehouseError, build
 from eval_pipeline.results.opening import opened
-from eval_pipeline.results.queries import migration_names, recipe
+from eval_pipeline.results.queries import recipe
+from eval_pipeline.results.schema import VERSION, schema_version
 from eval_pipeline.results.shown import Shown, covers, note_shown, read_shown, shown_of
 
 __all__ = ["Warehouse", "WarehouseError"]
@@ -77,8 +78,7 @@ class Warehouse:
                 "read. Its own services are told that they are: docs/deployments.md"
             )
         self._refuse_older(
-            "and production's. Look with the version that it has, or update it there: "
-            "evals migrate up"
+            "and production's. Look with the version that it has, or update it there: evals rebuild"
         )
 
     def claim(self) -> FileLock:
@@ -175,7 +175,8 @@ class Warehouse:
                 "from. Nothing was changed. If somebody has it open to write, close it there."
             )
         self._refuse_older(
-            "and there is no journal to build it from. Bring it up to date: evals migrate up"
+            f"and there is no journal in {self.journal.root} to build it from: restore that, or "
+            "read the file with the version that wrote it."
         )
 
     def _refuse_older(self, advice: str) -> None:
@@ -226,15 +227,13 @@ def _has_results(path: Path) -> bool:
 
 
 def _is_older(connection: duckdb.DuckDBPyConnection, path: Path) -> bool:
-    """Whether migrations are missing in the file; one from a newer version is refused."""
-    applied = {name for (name,) in connection.sql("select name from schema_migrations").fetchall()}
-    known = set(migration_names())
-    if unknown := sorted(applied - known):
+    """Return whether the schema is an older one; a file of a newer version is refused."""
+    if (version := schema_version(connection)) > VERSION:
         raise WarehouseError(
-            f"{path} was written by a newer version of eval_pipeline (it has {unknown[-1]}): "
-            "update, or move the file away to have it built anew from the journal."
+            f"{path} was written by a newer version of eval_pipeline (schema {version}, here "
+            f"{VERSION}): update, or move the file away to have it rebuilt from the journal."
         )
-    return applied < known
+    return version < VERSION
 
 
 def _remove_leftovers(path: Path) -> None:

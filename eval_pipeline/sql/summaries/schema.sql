@@ -11,7 +11,7 @@ described as (
     select relation, about, made_of, column_name, column_index, data_type, columns.comment as meaning
     from relations
     join duckdb_columns() as columns on columns.table_name = relations.relation
-    where database_name = current_database() and relation <> 'schema_migrations'
+    where database_name = current_database() and relation not in ('schema_version', 'schema_migrations')
 )
 select
     relation,
