@@ -25,8 +25,8 @@ from eval_pipeline.journal import (
     Journal,
     Stream,
 )
-from eval_pipeline.results.finding import LATEST, FoundRun, find_runs
 from eval_pipeline.results.queries import query
+from eval_pipeline.results.runs import LATEST, FoundRun, find_runs
 from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.runs import RunError
 

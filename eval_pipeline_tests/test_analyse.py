@@ -18,7 +18,7 @@ from eval_pipeline.outcomes import Outcome
 from eval_pipeline.providers.demo.faults import Faults
 from eval_pipeline.providers.demo.server import DemoGateway
 from eval_pipeline.records import Item, ItemKey, Model, Prices
-from eval_pipeline.results.finding import find_runs
+from eval_pipeline.results.runs import find_runs
 from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.running import run_async
 from eval_pipeline.stages.analyse import analyse

@@ -26,7 +26,7 @@ from eval_pipeline.cli.choices import (
 )
 from eval_pipeline.items import Brief
 from eval_pipeline.records import ItemKey
-from eval_pipeline.results.finding import FoundRun
+from eval_pipeline.results.runs import FoundRun
 from eval_pipeline_tests.builders import NOON, a_model, settings_in
 
 PRICED = {"prompt": 2.5e-6, "completion": 1e-5}

@@ -27,8 +27,7 @@ from eval_pipeline.money import Ledger
 from eval_pipeline.options import Budget
 from eval_pipeline.records import Judgement, now
 from eval_pipeline.remote.receiving import Receiver
-from eval_pipeline.results.finding import find_runs, runs_to_fix
-from eval_pipeline.results.runs import State, run_rows
+from eval_pipeline.results.runs import State, find_runs, run_rows, runs_to_fix
 from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.runs import Mode
 from eval_pipeline.stages.judge import judge

@@ -31,7 +31,7 @@ from eval_pipeline.remote.client import (
 )
 from eval_pipeline.remote.messages import MOST_RECORDS, ClosedRun, Received
 from eval_pipeline.remote.pushing import Pushed, Sent, batches, chosen_runs, push_run
-from eval_pipeline.results.finding import FoundRun
+from eval_pipeline.results.runs import FoundRun
 from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.runs import RunError
 from eval_pipeline.settings import TOKEN, Settings

@@ -17,7 +17,6 @@ from eval_pipeline.providers.demo.faults import Faults
 from eval_pipeline.providers.demo.server import DemoGateway
 from eval_pipeline.providers.gateways import Gateways
 from eval_pipeline.records import Attempt, Judgement, Model, Prediction, Run, Sighting
-from eval_pipeline.results.finding import runs_to_fix
 from eval_pipeline.results.queries import query, rows
 from eval_pipeline.results.runs import (
     failed_replies,
@@ -25,6 +24,7 @@ from eval_pipeline.results.runs import (
     named_judges,
     other_rows_to_fix,
     run_rows,
+    runs_to_fix,
 )
 from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.running import run_async

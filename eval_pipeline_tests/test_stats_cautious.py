@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from eval_pipeline.results.stats.cautious import cautious
+from eval_pipeline.results.stats.intervals import cautious
 from eval_pipeline.results.stats.pairs import Differences, compare
 
 

@@ -29,8 +29,7 @@ from eval_pipeline.journal import (
     Journal,
 )
 from eval_pipeline.records import Attempt, Label, Repeat, Sighting
-from eval_pipeline.results.shown import covers, shown_of
-from eval_pipeline.results.warehouse import Warehouse
+from eval_pipeline.results.warehouse import Warehouse, covers, shown_of
 from eval_pipeline_tests.builders import (
     NOON,
     a_diagnosis,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from eval_pipeline.importing.zenmux.writing import Exporter, ZenmuxExportError
-from eval_pipeline.results.finding import find_runs
+from eval_pipeline.results.runs import find_runs
 from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.runs import Mode
 from eval_pipeline.stages.predict import Launch

@@ -8,9 +8,16 @@ import duckdb
 
 from eval_pipeline.closest import unknown
 from eval_pipeline.item_report.choosing import Chosen
-from eval_pipeline.results.finding import LATEST, FoundRun, find_runs
 from eval_pipeline.results.queries import query, rows
-from eval_pipeline.results.runs import Row, failed_replies, rows_of, run_rows
+from eval_pipeline.results.runs import (
+    LATEST,
+    FoundRun,
+    Row,
+    failed_replies,
+    find_runs,
+    rows_of,
+    run_rows,
+)
 from eval_pipeline.runs import RunError
 
 WRONG = "wrong"

@@ -15,8 +15,7 @@ from eval_pipeline.discovery import look_up
 from eval_pipeline.environment import SettingsError
 from eval_pipeline.journal import Journal
 from eval_pipeline.records import Model
-from eval_pipeline.results.finding import FoundRun
-from eval_pipeline.results.runs import Row, run_rows
+from eval_pipeline.results.runs import FoundRun, Row, run_rows
 from eval_pipeline.settings import SETTINGS_FILE, Settings
 
 

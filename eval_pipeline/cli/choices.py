@@ -12,7 +12,7 @@ if TYPE_CHECKING:  # loading these takes a moment that `evals --help` does witho
     from eval_pipeline.choosing import OfferedModel, Unfinished
     from eval_pipeline.items import Brief
     from eval_pipeline.records import Prices
-    from eval_pipeline.results.finding import FoundRun
+    from eval_pipeline.results.runs import FoundRun
     from eval_pipeline.settings import Settings
 
 ALL = ""

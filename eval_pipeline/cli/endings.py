@@ -16,10 +16,9 @@ from eval_pipeline.providers.model_lists import shown
 from eval_pipeline.records import Scope
 from eval_pipeline.reporting.cells import a_table, accuracy, named, usd
 from eval_pipeline.reporting.fitting import FittedTable
-from eval_pipeline.results.finding import find_runs
 from eval_pipeline.results.outputs import write_outputs
 from eval_pipeline.results.queries import query, rows
-from eval_pipeline.results.runs import failed_replies
+from eval_pipeline.results.runs import failed_replies, find_runs
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.workers import Tally, WorkedOn
 

@@ -14,7 +14,7 @@ from eval_pipeline.cli.output import AsJson, print_json, say
 from eval_pipeline.cli.places import open_warehouse, results
 
 if TYPE_CHECKING:  # loading it takes a moment that `evals --help` does without
-    from eval_pipeline.results.finding import FoundRun
+    from eval_pipeline.results.runs import FoundRun
 
 TABLES = "DIR"
 """What the export of tables is called among the commands; to use it, a folder is named instead."""
@@ -87,7 +87,7 @@ def tables(
     With --run, tables that compare runs or judges with each other are left out.
     """
     from eval_pipeline.results.export import export_tables
-    from eval_pipeline.results.finding import find_runs
+    from eval_pipeline.results.runs import find_runs
     from eval_pipeline.results.user_query import in_words, interruptibly
 
     with open_warehouse().reading(apart=True) as db:
@@ -128,7 +128,7 @@ def inspect(
     from eval_pipeline.deployment import journal_of
     from eval_pipeline.inspect_log.gathering import RunToLog
     from eval_pipeline.inspect_log.writing import export_log
-    from eval_pipeline.results.finding import find_runs
+    from eval_pipeline.results.runs import find_runs
     from eval_pipeline.results.user_query import in_words
     from eval_pipeline.settings import Settings
 
@@ -168,7 +168,7 @@ def zenmux(
     A launch for several models is written with all of them, unless one is named: model@RUN.
     """
     from eval_pipeline.importing.zenmux.writing import Exporter
-    from eval_pipeline.results.finding import find_runs
+    from eval_pipeline.results.runs import find_runs
 
     journal = open_warehouse().journal
     with results() as db:

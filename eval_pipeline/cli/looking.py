@@ -162,9 +162,9 @@ def status(
 ) -> None:
     """Tell how the latest runs, or one, stand: answered, failed, judged, and what to do next."""
     from eval_pipeline.alive import launches_at_work
-    from eval_pipeline.results.finding import find_runs
     from eval_pipeline.results.runs import (
         failed_replies,
+        find_runs,
         named_judges,
         other_rows_to_fix,
         rows_of,

@@ -134,7 +134,7 @@ def _with_budget(wanted: Chosen, settings: "Settings") -> Chosen | None:
 def _again(settings: "Settings") -> list[str] | None:
     from eval_pipeline.choosing import offered_models
     from eval_pipeline.deployment import journal_of
-    from eval_pipeline.results.finding import LATEST, find_runs
+    from eval_pipeline.results.runs import LATEST, find_runs
 
     with results(settings) as db:
         runs = find_runs(db, LATEST)

@@ -15,8 +15,8 @@ if TYPE_CHECKING:  # loading these takes a moment that `evals --help` does witho
     import duckdb
 
     from eval_pipeline.results.side_by_side import Side, SideBySide
+    from eval_pipeline.results.stats.calibration import Published
     from eval_pipeline.results.stats.intervals import Interval
-    from eval_pipeline.results.stats.published import Published
     from eval_pipeline.results.tables.metrics import Row, Wanted
 
 MINT = "evals benchmark mint"

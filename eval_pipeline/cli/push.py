@@ -43,7 +43,7 @@ def push(
     from eval_pipeline.journal import RUNS
     from eval_pipeline.remote.client import Server, checked_address
     from eval_pipeline.remote.pushing import chosen_runs, push_run
-    from eval_pipeline.results.finding import find_runs
+    from eval_pipeline.results.runs import find_runs
     from eval_pipeline.settings import Settings
 
     settings, address = Settings.from_env(), checked_address(to, insecure_http=insecure_http)

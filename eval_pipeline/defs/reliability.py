@@ -7,7 +7,7 @@ import dagster as dg
 from eval_pipeline.defs.metadata import listed
 from eval_pipeline.defs.resources import WarehouseResource
 from eval_pipeline.records import now
-from eval_pipeline.results.measures import OWN_FAMILY
+from eval_pipeline.results.reliability import OWN_FAMILY
 from eval_pipeline.results.tables.reliability import Report
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.workers import Tally

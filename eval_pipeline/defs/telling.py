@@ -12,7 +12,7 @@ from eval_pipeline.defs.partitions import MODELS, ONE, RANGE_END, RANGE_START, S
 from eval_pipeline.deployment import journal_of
 from eval_pipeline.notify import Failed, quoted
 from eval_pipeline.records import now
-from eval_pipeline.results.ended import Asked, read_ended
+from eval_pipeline.results.runs import Asked, read_ended
 from eval_pipeline.settings import Settings
 
 NOTHING_TOLD = "This run has been marked as failed from outside the execution context."

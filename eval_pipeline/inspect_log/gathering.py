@@ -13,9 +13,8 @@ from eval_pipeline.inspect_log.samples import Answered, named
 from eval_pipeline.item_report.prompt import Prompt, rebuilding
 from eval_pipeline.journal import Journal
 from eval_pipeline.records import Item, ItemKey
-from eval_pipeline.results.finding import FoundRun
 from eval_pipeline.results.queries import query, rows
-from eval_pipeline.results.runs import Row
+from eval_pipeline.results.runs import FoundRun, Row
 from eval_pipeline.runs import RunError
 from eval_pipeline.settings import Settings
 

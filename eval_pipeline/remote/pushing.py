@@ -30,7 +30,7 @@ from eval_pipeline.remote.messages import (
     RunToOpen,
 )
 from eval_pipeline.remote.routes import JSON, LINES, RUNS_PATH, VERSIONS_PATH
-from eval_pipeline.results.finding import FoundRun
+from eval_pipeline.results.runs import FoundRun
 from eval_pipeline.runs import RunError
 from eval_pipeline.viewer.links import spelled
 

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from eval_pipeline.results.derive import insert
 from eval_pipeline.results.stats.bootstrap import Floats, Ints, seed_of
-from eval_pipeline.results.stats.clusters import clustered_error
-from eval_pipeline.results.stats.intervals import LEVEL, Interval
+from eval_pipeline.results.stats.intervals import LEVEL, Interval, clustered_error
 from eval_pipeline.results.stats.pairs import Differences, Paired, compare, compare_clusters, holm
 from eval_pipeline.results.stats.ranks import letters, rank_range
 

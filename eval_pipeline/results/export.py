@@ -19,8 +19,8 @@ from eval_pipeline.errors import MendableError
 from eval_pipeline.journal.disk import remove, swap_in, sync
 from eval_pipeline.journal.lines import quoted
 from eval_pipeline.processes import is_running
-from eval_pipeline.results.finding import FoundRun
 from eval_pipeline.results.queries import SQL, query, query_text
+from eval_pipeline.results.runs import FoundRun
 from eval_pipeline.results.schema import schema_page
 from eval_pipeline.results.user_query import working
 

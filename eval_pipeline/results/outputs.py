@@ -25,8 +25,8 @@ from eval_pipeline.errors import MendableError
 from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.journal import Journal
 from eval_pipeline.records import Item, ItemKey
-from eval_pipeline.results.finding import FoundRun
 from eval_pipeline.results.queries import query
+from eval_pipeline.results.runs import FoundRun
 
 STEPS_LOG, REPLY = "steps.log", "reply.txt"
 ID_CHARACTERS, LONGEST_NAME, HASH_CHARACTERS = 8, 100, 8

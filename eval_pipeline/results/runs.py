@@ -1,16 +1,78 @@
-"""How models and runs stand: rows of the results, each run with its state and what to do next."""
+"""Find runs by name, read how far each is, and count what a Dagster run has done."""
 
+import logging
 from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import duckdb
 
 from eval_pipeline.closest import unknown
+from eval_pipeline.errors import MendableError
+from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, GoneError, Journal, Stream
+from eval_pipeline.journal.lines import JSONL
 from eval_pipeline.options import Judge
-from eval_pipeline.results.finding import FoundRun, runs_to_fix
+from eval_pipeline.record import Record
+from eval_pipeline.results.build import load
 from eval_pipeline.results.queries import query, rows
+from eval_pipeline.results.schema import create_schema
 from eval_pipeline.runs import RunError
+
+LATEST = "latest"
+
+
+class FoundRun(NamedTuple):
+    """A run of one model; a launch for several models opens one for each, all with its id."""
+
+    run_id: str
+    model: str
+    experiment: str
+    opened_at: datetime
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> "FoundRun":
+        """From a row that has these among others."""
+        return cls(*(row[field] for field in cls._fields))
+
+
+def find_runs(db: duckdb.DuckDBPyConnection, name: str) -> list[FoundRun]:
+    """The runs of that id: `latest`, the first characters, or `model@` before either."""
+    model, _, begins = name.rpartition("@")
+    known = _runs(db, "" if begins == LATEST else begins, model or None)
+    ids = list(dict.fromkeys(run.run_id for run in known))
+    if begins == LATEST:
+        ids = ids[:1]
+    if not begins or not ids:
+        raise RunError(f"There is no run {name!r}; {_latest(db)}")
+    if len(ids) > 1:
+        several = ", ".join(run_id[:12] for run_id in ids[:5])
+        raise RunError(f"{name!r} may be any of {len(ids)} runs ({several}): name more of its id.")
+    return [run for run in known if run.run_id == ids[0]]
+
+
+def runs_to_fix(
+    db: duckdb.DuckDBPyConnection, judges: Collection[str] = (), at_work: Collection[str] = ()
+) -> list[FoundRun]:
+    """The latest run of each model, experiment and scope, if it lacks replies or verdicts.
+
+    Verdicts are those of `judges`, under the names that the settings give them. What the launches
+    `at_work` are busy with is left to them.
+    """
+    given = {"judges": list(judges), "at_work": list(at_work)}
+    return [FoundRun(*row) for row in query(db, "summaries/to_fix", given).fetchall()]
+
+
+def _runs(db: duckdb.DuckDBPyConnection, begins: str, model: str | None) -> list[FoundRun]:
+    found = query(db, "summaries/runs_named", {"begins": begins, "model": model})
+    return [FoundRun(*row) for row in found.fetchall()]
+
+
+def _latest(db: duckdb.DuckDBPyConnection) -> str:
+    ids = dict.fromkeys(run.run_id[:8] for run in _runs(db, "", None))
+    return f"the latest are {', '.join(list(ids)[:5])}." if ids else "there are none yet: evals run"
+
 
 Row = dict[str, Any]
 """One row of a query, by the names of its columns."""
@@ -158,3 +220,85 @@ def _details(db: duckdb.DuckDBPyConnection, run: Row) -> Row:
     given = {name: run[name] for name in JUDGED_BY}
     parts = ("categories", "steps")
     return {part: rows(query(db, f"summaries/run_{part}", given)) for part in parts}
+
+
+TRIES = 3
+FRUGAL = {"threads": "1", "preserve_insertion_order": "false"}
+WRITTEN: tuple[Stream[Any], ...] = (PREDICTIONS, JUDGED)
+
+log = logging.getLogger(__name__)
+
+
+class Asked(Record):
+    """What a Dagster run had to do with: its own id and its parts', and whom it asked when (UTC).
+
+    If it only judged, it `predicted` nothing: replies of that time are not its own.
+    """
+
+    run_ids: tuple[str, ...]
+    models: tuple[str, ...] | None
+    since: datetime
+    until: datetime
+    predicted: bool
+
+
+class Ended(Record):
+    """What the evaluation of a model has come to, in counts by outcome."""
+
+    model: str
+    planned: int
+    predicted: str
+    judged: str
+    cost_usd: float
+    costs_unknown: int
+
+
+def read_ended(journal: Journal, asked: Asked) -> tuple[Ended, ...]:
+    """How far the run had come, though it was killed or others go on; unreadable: left out.
+
+    Nothing is published for it: that could take longer than Dagster waits for a sensor.
+    """
+    for _ in range(TRIES):
+        try:
+            return _count(journal, asked)
+        except (GoneError, FileNotFoundError):  # a file was compacted meanwhile
+            continue
+        except (duckdb.Error, MendableError, OSError) as error:
+            log.warning("The counts can not be read now: %s", error)
+            return ()
+    log.warning("The counts can not be read now: files come and go.")
+    return ()
+
+
+def _count(journal: Journal, asked: Asked) -> tuple[Ended, ...]:
+    files = _files(journal, asked)
+    with duckdb.connect(config={**FRUGAL}) as db:
+        create_schema(db)
+        load(db, RUNS, files[RUNS])
+        for stream in WRITTEN:
+            load(db, stream, files[stream], as_of=asked.until)
+        found = rows(query(db, "summaries/run_outcomes", asked.model_dump()))
+    return tuple(Ended.model_validate(row) for row in found)
+
+
+def _files(journal: Journal, asked: Asked) -> Mapping[Stream[Any], list[Path]]:
+    """Those of the evaluations that it opened, and of all that were written to since it began."""
+    models = journal.parts(RUNS) if asked.models is None else asked.models
+    found = {
+        stream: [path for model in models for path in journal.files(stream, model)]
+        for stream in (RUNS, *WRITTEN)
+    }
+    began = asked.since.replace(tzinfo=UTC).timestamp()
+    written = [path for stream in WRITTEN for path in found[stream]]
+    own = {_evaluation(path, journal) for path in found[RUNS] if path.stem in asked.run_ids}
+    own |= {_evaluation(path, journal) for path in written if path.stat().st_mtime >= began}
+    return {
+        stream: [path for path in paths if _evaluation(path, journal) in own]
+        for stream, paths in found.items()
+    }
+
+
+def _evaluation(path: Path, journal: Journal) -> tuple[str, str]:
+    """Model and run, as files spell them: a run is a file, its replies are in a folder."""
+    _, model, run, *_ = path.relative_to(journal.root).parts
+    return model, run.removesuffix(JSONL)

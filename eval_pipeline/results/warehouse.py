@@ -1,27 +1,144 @@
 """The DuckDB file: built from the journal beside the old one, swapped in whole, opened to read."""
 
+import json
 import logging
 import os
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import duckdb
 from filelock import FileLock, Timeout
 
+from eval_pipeline.connections import cursor
 from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.journal import STREAMS, Journal, Stream, explained
-from eval_pipeline.journal.disk import GoneError, JournalError, remove
+from eval_pipeline.journal.disk import GoneError, JournalError, remove, swap_in
+from eval_pipeline.journal.lines import quoted
 from eval_pipeline.processes import is_running
 from eval_pipeline.records import now
 from eval_pipeline.results.build import Order, WarehouseError, build
-from eval_pipeline.results.opening import opened
 from eval_pipeline.results.queries import recipe
 from eval_pipeline.results.schema import VERSION, schema_version
-from eval_pipeline.results.shown import Shown, covers, note_shown, read_shown, shown_of
+
+_numbers = count(1)
+
+
+@contextmanager
+def opened(path: Path, *, apart: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A short read-only connection to the file as it is now.
+
+    With an engine of its own (`apart`) for SQL that people write: that finds nothing but this file,
+    and what it sets is nobody else's.
+    """
+    name, is_own = _name(path)
+    try:
+        if is_own and not apart:
+            connection, database = _attach(name)
+        else:  # an engine opens no file twice under the same name
+            connection, database = duckdb.connect(str(name), read_only=True), None
+    finally:
+        if is_own:
+            name.unlink()  # whoever has the file open needs it no longer
+    try:
+        yield connection
+    finally:
+        connection.close()
+        if database is not None:
+            _detach(database)
+
+
+def _name(path: Path) -> tuple[Path, bool]:
+    """A name of its own for the file, so that nobody's write-ahead log is read with it."""
+    link = path.with_name(f".{path.stem}-{os.getpid()}-{secrets.token_hex(6)}.reading")
+    try:
+        os.link(path, link)
+    except FileNotFoundError:
+        raise
+    except OSError:  # a folder that can only be read, or a file system without links
+        return path, False
+    return link, True
+
+
+def _attach(path: Path) -> tuple[duckdb.DuckDBPyConnection, str]:
+    connection, database = cursor(), f"results_{next(_numbers)}"
+    try:
+        connection.execute(f"attach {quoted(path)} as {database} (read_only)")
+        connection.execute(f"use {database}")
+    except BaseException:
+        connection.close()
+        raise
+    return connection, database
+
+
+def _detach(database: str) -> None:
+    with cursor() as connection:
+        connection.execute(f"detach {database}")
+
+
+Shown = Mapping[str, Sequence[str]]
+"""By stream, its files as `Journal.snapshot` tells of them."""
+
+
+def shown_of(journal: Journal, parts: Sequence[Stream[Any]] = ()) -> dict[str, list[str]]:
+    """What there is to show now, in these parts of the journal or in all."""
+    return {one.name: journal.snapshot(one) for one in parts or STREAMS}
+
+
+def note_shown(database: Path, shown: Shown) -> None:
+    """Keeps beside the file what it was built from."""
+    swap_in(_beside(database), json.dumps(dict(shown)).encode())
+
+
+def read_shown(database: Path) -> Shown:
+    """What was noted last; nothing if nobody can tell."""
+    try:
+        found = json.loads(_beside(database).read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def covers(shown: Shown, known: Mapping[str, str], wanted: Shown) -> bool:
+    """Whether all that is wanted is shown, by a file that knows its parts by their fingerprints.
+
+    A file of the journal only grows, so the same file with more in it will do.
+    """
+    return all(
+        known.get(part) == fingerprint(*shown.get(part, ())) and _holds(shown.get(part, ()), lines)
+        for part, lines in wanted.items()
+    )
+
+
+def _holds(shown: Iterable[str], wanted: Iterable[str]) -> bool:
+    sizes = dict(map(_name_and_rest, shown))
+    for name, rest in map(_name_and_rest, wanted):
+        there = sizes.get(name)
+        if there != rest and not _is_larger(there, rest):
+            return False
+    return True
+
+
+def _name_and_rest(line: str) -> tuple[str, str]:
+    """Names of files have no blanks: what is odd in them is quoted."""
+    name, _, rest = line.partition(" ")
+    return name, rest
+
+
+def _is_larger(there: str | None, wanted: str) -> bool:
+    """Of two sizes; where there is more to tell than a size, nobody knows."""
+    if there is None or not (there.isdecimal() and wanted.isdecimal()):
+        return False
+    return int(there) > int(wanted)
+
+
+def _beside(database: Path) -> Path:
+    return database.with_name(f".{database.stem}.shown")
+
 
 __all__ = ["Warehouse", "WarehouseError"]
 

@@ -17,8 +17,8 @@ from eval_pipeline.checkup.storage import MEGABYTE, room
 from eval_pipeline.deployment import journal_of
 from eval_pipeline.errors import MendableError
 from eval_pipeline.journal import RUNS
-from eval_pipeline.results.opening import opened
 from eval_pipeline.results.schema import VERSION, schema_version
+from eval_pipeline.results.warehouse import opened
 from eval_pipeline.settings import Settings
 from eval_pipeline.store.names import FORMAT
 from eval_pipeline.store.objects import MissingError, Objects, StoreError

@@ -21,9 +21,9 @@ from eval_pipeline.importing.zenmux.statistics import NOT_ANSWERED, NOT_JUDGED, 
 from eval_pipeline.journal import RUNS, Journal
 from eval_pipeline.journal.disk import remove, sync
 from eval_pipeline.records import FAILED_THERE, Run, now
-from eval_pipeline.results.finding import FoundRun
 from eval_pipeline.results.queries import query, rows
-from eval_pipeline.results.stats.published import as_published
+from eval_pipeline.results.runs import FoundRun
+from eval_pipeline.results.stats.calibration import as_published
 
 SUITABLE = "chat.completions"
 

@@ -18,8 +18,7 @@ from eval_pipeline.results.stats.bootstrap import (
     interval_of,
     sample_of,
 )
-from eval_pipeline.results.stats.clusters import clustered_error
-from eval_pipeline.results.stats.intervals import LEVEL, Z_95, Interval
+from eval_pipeline.results.stats.intervals import LEVEL, Z_95, Interval, clustered_error
 
 DECIMALS = 14
 """Where two means of the same scores may differ by rounding only."""

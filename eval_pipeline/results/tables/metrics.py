@@ -19,9 +19,9 @@ from eval_pipeline.reporting.cells import (
     usd,
 )
 from eval_pipeline.reporting.fitting import Cell, FittedTable
-from eval_pipeline.results.finding import find_runs
 from eval_pipeline.results.queries import query, rows
-from eval_pipeline.results.stats.published import Published, as_published
+from eval_pipeline.results.runs import find_runs
+from eval_pipeline.results.stats.calibration import Published, as_published
 from eval_pipeline.runs import RunError
 
 Row = Mapping[str, Any]

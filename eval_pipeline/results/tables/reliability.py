@@ -10,14 +10,14 @@ from tabulate import tabulate
 
 from eval_pipeline.journal import explained
 from eval_pipeline.journal.disk import swap_in
-from eval_pipeline.results.measures import (
+from eval_pipeline.results.queries import query
+from eval_pipeline.results.reliability import (
     BETWEEN_JUDGES,
     OWN_FAMILY,
     PEOPLE,
     REPEATS,
     Shown,
 )
-from eval_pipeline.results.queries import query
 from eval_pipeline.untrusted import plain
 
 _VERSION_CHARACTERS = 8
