@@ -214,7 +214,12 @@ def test_a_confusion_by_hand() -> None:
 def test_a_confusion_is_that_of_scikit_learn(pairs: list[tuple[bool, bool]]) -> None:
     truth, verdicts = zip(*pairs, strict=True)
 
-    found = Confusion.of(pairs)
+    found = Confusion(
+        tp=pairs.count((True, True)),
+        fp=pairs.count((False, True)),
+        tn=pairs.count((False, False)),
+        fn=pairs.count((True, False)),
+    )
 
     expected = confusion_matrix(truth, verdicts, labels=[True, False])
     assert found.table == expected.tolist()

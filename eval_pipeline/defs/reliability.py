@@ -43,5 +43,5 @@ def own_family(warehouse: WarehouseResource) -> dg.MarkdownMetadataValue:
     """A sentence for each judge that grades models of its own vendor."""
     with warehouse.get_connection() as db:
         rows = Report.of(db, []).rows
-    sentences = dict.fromkeys(row.warning or "" for row in rows if row.measure == OWN_FAMILY)
+    sentences = dict.fromkeys(row["warning"] or "" for row in rows if row["measure"] == OWN_FAMILY)
     return listed(list(sentences)[:MOST_WARNINGS])

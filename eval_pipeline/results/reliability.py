@@ -1,9 +1,9 @@
 """The measures of `judge_reliability`, computed from the counts that derive/judges.sql makes."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any, NamedTuple
 
 import duckdb
 import numpy as np
@@ -22,75 +22,11 @@ from eval_pipeline.results.stats.intervals import wilson
 
 REPEATS, BETWEEN_JUDGES, PEOPLE, OWN_FAMILY = "repeats", "between judges", "people", "own family"
 ALL_JUDGES = "all judges"
-"""Who judges in the row over all of them."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Measure:
-    """A row, column by column; what does not apply to a measure, or can not be told, is None."""
-
-    measure: str
-    judge: str
-    judge_version: str | None = None
-    other_judge: str | None = None
-    other_judge_version: str | None = None
-    labeller: str | None = None
-    models: list[str] | None = None
-    items: int
-    verdicts: int
-    rate_correct: float | None = None
-    other_rate_correct: float | None = None
-    agreement: float | None = None
-    base_rate: float | None = None
-    kappa: float | None = None
-    alpha: float | None = None
-    flicker_rate: float | None = None
-    flicker_low: float | None = None
-    flicker_high: float | None = None
-    pairwise_disagreement: float | None = None
-    tp: int | None = None
-    fp: int | None = None
-    tn: int | None = None
-    fn: int | None = None
-    tpr: float | None = None
-    tpr_low: float | None = None
-    tpr_high: float | None = None
-    tnr: float | None = None
-    tnr_low: float | None = None
-    tnr_high: float | None = None
-    shared_items: int | None = None
-    shared_rate_correct: float | None = None
-    warning: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Shown(Measure):
-    """A row for people to read, who are told which judges are simulated."""
-
-    simulated: bool
-    other_simulated: bool
-
-    @classmethod
-    def of(cls, row: Mapping[str, object]) -> "Shown":
-        """From a row of the summary, by column."""
-        return cls(**row)  # type: ignore[arg-type]  # the query's columns are these fields
-
-    @property
-    def judge_name(self) -> str:
-        """The judge, called simulated if it is."""
-        return _named(self.judge, simulated=self.simulated)
-
-    @property
-    def other_name(self) -> str:
-        """The other judge, likewise."""
-        return _named(self.other_judge or "", simulated=self.other_simulated)
-
-
-def _named(judge: str, *, simulated: bool) -> str:
-    return f"{judge} (simulated)" if simulated else judge
-
-
+"""The judge named in the row over all of them."""
 NAMED_MODELS = 5
+
+Measure = dict[str, Any]
+"""A row by column; what does not apply to a measure, or cannot be computed, is missing or None."""
 
 
 def measure_judges(connection: duckdb.DuckDBPyConnection) -> None:
@@ -103,10 +39,9 @@ def measure_judges(connection: duckdb.DuckDBPyConnection) -> None:
         *_own_family(connection),
     ]
     for one in found:
-        values = asdict(one)
-        columns, marks = ", ".join(values), ", ".join("?" * len(values))
+        columns, marks = ", ".join(one), ", ".join("?" * len(one))
         insert = f"insert into judge_measures ({columns}) values ({marks})"
-        connection.execute(insert, list(values.values()))
+        connection.execute(insert, list(one.values()))
 
 
 class _Units(NamedTuple):
@@ -125,19 +60,19 @@ def _repeats(connection: duckdb.DuckDBPyConnection) -> Iterator[Measure]:
         units = _spread(histogram)
         flickering = sum(one.items for one in histogram if one.wrong and one.correct)
         low, high = wilson(flickering, len(units)) or (None, None)
-        yield Measure(
-            measure=REPEATS,
-            judge=judge,
-            judge_version=version,
-            items=len(units),
-            verdicts=int(units.sum()),
-            rate_correct=_rate_correct(units),
-            base_rate=base_rate(units),
-            flicker_rate=flicker_rate(units),
-            flicker_low=low,
-            flicker_high=high,
-            pairwise_disagreement=pairwise_disagreement(units),
-        )
+        yield {
+            "measure": REPEATS,
+            "judge": judge,
+            "judge_version": version,
+            "items": len(units),
+            "verdicts": int(units.sum()),
+            "rate_correct": _rate_correct(units),
+            "base_rate": base_rate(units),
+            "flicker_rate": flicker_rate(units),
+            "flicker_low": low,
+            "flicker_high": high,
+            "pairwise_disagreement": pairwise_disagreement(units),
+        }
 
 
 def _between_judges(connection: duckdb.DuckDBPyConnection) -> Iterator[Measure]:
@@ -146,35 +81,35 @@ def _between_judges(connection: duckdb.DuckDBPyConnection) -> Iterator[Measure]:
         table = [[both, one], [another, neither]]
         items = both + one + another + neither
         correct = both + one + both + another
-        yield Measure(
-            measure=BETWEEN_JUDGES,
-            judge=judge,
-            judge_version=version,
-            other_judge=other,
-            other_judge_version=other_version,
-            items=items,
-            verdicts=2 * items,
-            rate_correct=(both + one) / items,
-            other_rate_correct=(both + another) / items,
-            agreement=raw_agreement(table),
-            base_rate=base_rate([2 * items - correct, correct]),
-            kappa=cohens_kappa(table),
-        )
+        yield {
+            "measure": BETWEEN_JUDGES,
+            "judge": judge,
+            "judge_version": version,
+            "other_judge": other,
+            "other_judge_version": other_version,
+            "items": items,
+            "verdicts": 2 * items,
+            "rate_correct": (both + one) / items,
+            "other_rate_correct": (both + another) / items,
+            "agreement": raw_agreement(table),
+            "base_rate": base_rate([2 * items - correct, correct]),
+            "kappa": cohens_kappa(table),
+        }
 
 
 def _all_judges(connection: duckdb.DuckDBPyConnection) -> Iterator[Measure]:
     histogram = [_Units(*row) for row in connection.table("judge_units").fetchall()]
     if histogram:
         units = _spread(histogram)
-        yield Measure(
-            measure=BETWEEN_JUDGES,
-            judge=ALL_JUDGES,
-            items=len(units),
-            verdicts=int(units.sum()),
-            rate_correct=_rate_correct(units),
-            base_rate=base_rate(units),
-            alpha=krippendorffs_alpha(units),
-        )
+        yield {
+            "measure": BETWEEN_JUDGES,
+            "judge": ALL_JUDGES,
+            "items": len(units),
+            "verdicts": int(units.sum()),
+            "rate_correct": _rate_correct(units),
+            "base_rate": base_rate(units),
+            "alpha": krippendorffs_alpha(units),
+        }
 
 
 def _people(connection: duckdb.DuckDBPyConnection) -> Iterator[Measure]:
@@ -182,7 +117,7 @@ def _people(connection: duckdb.DuckDBPyConnection) -> Iterator[Measure]:
         counted = Confusion(tp=tp, fp=fp, tn=tn, fn=fn)
         tpr_low, tpr_high = counted.tpr_interval or (None, None)
         tnr_low, tnr_high = counted.tnr_interval or (None, None)
-        yield Measure(
+        yield dict(
             measure=PEOPLE,
             judge=judge,
             judge_version=version,
@@ -221,19 +156,20 @@ class _Family(NamedTuple):
 def _own_family(connection: duckdb.DuckDBPyConnection) -> Iterator[Measure]:
     for row in connection.table("family_counts").fetchall():
         own = _Family(*row)
-        yield Measure(
-            measure=OWN_FAMILY,
-            judge=own.judge,
-            judge_version=own.judge_version,
-            models=own.models,
-            items=own.items,
-            verdicts=own.items,
-            rate_correct=own.correct / own.items,
-            other_rate_correct=own.other_rate,
-            shared_items=own.shared_items,
-            shared_rate_correct=own.shared_correct / own.shared_items if own.shared_items else None,
-            warning=_warning(own),
-        )
+        shared_rate = own.shared_correct / own.shared_items if own.shared_items else None
+        yield {
+            "measure": OWN_FAMILY,
+            "judge": own.judge,
+            "judge_version": own.judge_version,
+            "models": own.models,
+            "items": own.items,
+            "verdicts": own.items,
+            "rate_correct": own.correct / own.items,
+            "other_rate_correct": own.other_rate,
+            "shared_items": own.shared_items,
+            "shared_rate_correct": shared_rate,
+            "warning": _warning(own),
+        }
 
 
 def _warning(own: _Family) -> str:

@@ -25,6 +25,16 @@ from eval_pipeline.results.build import Order, WarehouseError, build
 from eval_pipeline.results.queries import recipe
 from eval_pipeline.results.schema import VERSION, schema_version
 
+__all__ = ["Warehouse", "WarehouseError"]
+
+log = logging.getLogger(__name__)
+TRIES = 3
+QUERIES = "sql"
+"""The part of the file that is not of the journal: if the queries change, all is built anew."""
+RESULTS = ("runs", "items", "model_catalog")
+"""The tables, in files of every version, that are empty while nothing was evaluated."""
+LONG = {"predictions", "judged"}
+"""If these have changed, building on the old file would save nothing and make it larger."""
 _numbers = count(1)
 
 
@@ -115,41 +125,21 @@ def covers(shown: Shown, known: Mapping[str, str], wanted: Shown) -> bool:
 
 
 def _holds(shown: Iterable[str], wanted: Iterable[str]) -> bool:
-    sizes = dict(map(_name_and_rest, shown))
-    for name, rest in map(_name_and_rest, wanted):
-        there = sizes.get(name)
-        if there != rest and not _is_larger(there, rest):
-            return False
-    return True
+    # Names of files have no blanks: what is odd in them is quoted.
+    there = {name: rest for name, _, rest in (line.partition(" ") for line in shown)}
+    return all(
+        there.get(name) == rest or _is_larger(there.get(name, ""), rest)
+        for name, _, rest in (line.partition(" ") for line in wanted)
+    )
 
 
-def _name_and_rest(line: str) -> tuple[str, str]:
-    """Names of files have no blanks: what is odd in them is quoted."""
-    name, _, rest = line.partition(" ")
-    return name, rest
-
-
-def _is_larger(there: str | None, wanted: str) -> bool:
-    """Of two sizes; where there is more to tell than a size, nobody knows."""
-    if there is None or not (there.isdecimal() and wanted.isdecimal()):
-        return False
-    return int(there) > int(wanted)
+def _is_larger(there: str, wanted: str) -> bool:
+    """Return whether both are nothing but sizes, and the first is larger."""
+    return there.isdecimal() and wanted.isdecimal() and int(there) > int(wanted)
 
 
 def _beside(database: Path) -> Path:
     return database.with_name(f".{database.stem}.shown")
-
-
-__all__ = ["Warehouse", "WarehouseError"]
-
-log = logging.getLogger(__name__)
-TRIES = 3
-QUERIES = "sql"
-"""The part of the file that is not of the journal: if the queries change, all is built anew."""
-RESULTS = ("runs", "items", "model_catalog")
-"""The tables, in files of every version, that are empty while nothing was evaluated."""
-LONG = {"predictions", "judged"}
-"""If these have changed, building on the old file would save nothing and make it larger."""
 
 
 @dataclass(frozen=True)
@@ -222,10 +212,6 @@ class Warehouse:
         with self._published() as known:
             same_queries = known.get(QUERIES) == fingerprint(*recipe())
             return same_queries and covers(read_shown(self.path), known, wanted)
-
-    def stands_alone(self) -> bool:
-        """Whether the file has results that no journal here could give again."""
-        return not self.journal.snapshot() and _has_results(self.path)
 
     @contextmanager
     def reading(self, *, apart: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:

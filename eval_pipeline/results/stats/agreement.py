@@ -5,7 +5,6 @@ one row for each, counting how many verdicts gave it each label (column). What c
 from the counts is None.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,15 +24,6 @@ class Confusion:
     fp: int
     tn: int
     fn: int
-
-    @classmethod
-    def of(cls, pairs: Iterable[tuple[bool, bool]]) -> "Confusion":
-        """Counts pairs of what is true and what the judge said."""
-        counts = np.zeros((2, 2), dtype=np.int64)
-        for truth, verdict in pairs:
-            counts[int(truth), int(verdict)] += 1
-        (tn, fp), (fn, tp) = counts.tolist()
-        return cls(tp=tp, fp=fp, tn=tn, fn=fn)
 
     @property
     def table(self) -> list[list[int]]:

@@ -1,6 +1,6 @@
 """How far judges can be trusted, as people read it: a table per measure, and what it means."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -10,13 +10,13 @@ from tabulate import tabulate
 
 from eval_pipeline.journal import explained
 from eval_pipeline.journal.disk import swap_in
-from eval_pipeline.results.queries import query
+from eval_pipeline.results.queries import query, rows
 from eval_pipeline.results.reliability import (
     BETWEEN_JUDGES,
     OWN_FAMILY,
     PEOPLE,
     REPEATS,
-    Shown,
+    Measure,
 )
 from eval_pipeline.untrusted import plain
 
@@ -31,14 +31,14 @@ class Section:
     title: str
     about: str
     missing: str
-    columns: Mapping[str, Callable[[Shown], str]]
+    columns: Mapping[str, str]
 
-    def table(self, rows: Sequence[Shown]) -> str:
+    def table(self, rows: Sequence[Measure]) -> str:
         """The measure's rows as a table in Markdown; where there are none, what to do."""
-        of_measure = [row for row in rows if row.measure == self.measure]
+        of_measure = [row for row in rows if row["measure"] == self.measure]
         if not of_measure:
             return self.missing
-        cells = [[show(row) for show in self.columns.values()] for row in of_measure]
+        cells = [[_cell(row, name) for name in self.columns.values()] for row in of_measure]
         return tabulate(cells, list(self.columns), tablefmt="pipe", disable_numparse=True)
 
 
@@ -46,16 +46,15 @@ class Section:
 class Report:
     """Every measure there is, and what is to be minded."""
 
-    rows: Sequence[Shown]
+    rows: Sequence[Measure]
     warnings: Sequence[str]
 
     @classmethod
     def of(cls, db: duckdb.DuckDBPyConnection, told: Sequence[str]) -> "Report":
         """What the tables say, with what else there is to tell."""
-        found = query(db, "summaries/judge_reliability")
-        rows = [Shown.of(dict(zip(found.columns, row, strict=True))) for row in found.fetchall()]
-        minded = dict.fromkeys(row.warning for row in rows if row.warning)
-        return cls(rows, [*told, *_unused_labels(db), *minded])
+        found = rows(query(db, "summaries/judge_reliability"))
+        minded = dict.fromkeys(row["warning"] for row in found if row["warning"])
+        return cls(found, [*told, *_unused_labels(db), *minded])
 
     def tables(self) -> dict[str, str]:
         """The table of each measure, by its name."""
@@ -68,7 +67,7 @@ class Report:
             f"As of {when:%Y-%m-%d %H:%M} UTC. Replies that nobody had to grade, since the model "
             "had failed to answer, are left out.",
         ]
-        if any(row.simulated or row.other_simulated for row in self.rows):
+        if any(row["simulated"] or row["other_simulated"] for row in self.rows):
             parts.append(
                 "Some judges are SIMULATED: they are part of the demo, and what is measured of "
                 "them says nothing about any real judge."
@@ -102,30 +101,35 @@ def _unused_labels(db: duckdb.DuckDBPyConnection) -> list[str]:
     return [f"{count} of {labels} labels {what}." for count, what in told if count]
 
 
-def _share(value: float | None) -> str:
-    return "-" if value is None else f"{value:.1%}"
-
-
-def _interval(value: float | None, low: float | None, high: float | None) -> str:
-    return "-" if value is None else f"{value:.1%} ({_share(low)} to {_share(high)})"
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3f}"
-
-
-def _count(value: int | None) -> str:
-    return "-" if value is None else str(value)
-
-
-def _version(version: str | None) -> str:
-    return "-" if version is None else version[:_VERSION_CHARACTERS]
-
-
-_JUDGE: Mapping[str, Callable[[Shown], str]] = {
-    "judge": lambda row: row.judge_name,
-    "version": lambda row: _version(row.judge_version),
+_INTERVALS = {
+    "flicker_rate": ("flicker_low", "flicker_high"),
+    "tpr": ("tpr_low", "tpr_high"),
+    "tnr": ("tnr_low", "tnr_high"),
 }
+
+
+def _cell(row: Measure, column: str) -> str:
+    """Return a value as people read it, with its interval where it has one."""
+    value = row[column]
+    match column, value:
+        case "labeller", _:
+            return "all" if value is None else plain(value)
+        case _, None:
+            return "-"
+        case (("judge" | "other_judge"), _):
+            simulated = row["simulated" if column == "judge" else "other_simulated"]
+            return f"{value} (simulated)" if simulated else str(value)
+        case "judge_version", _:
+            return str(value[:_VERSION_CHARACTERS])
+        case (("kappa" | "alpha"), _):
+            return f"{value:.3f}"
+        case _, float():
+            ends = [f"{row[end]:.1%}" for end in _INTERVALS.get(column, ())]
+            return f"{value:.1%} ({' to '.join(ends)})" if ends else f"{value:.1%}"
+    return ", ".join(value) if isinstance(value, list) else str(value)
+
+
+_JUDGE = {"judge": "judge", "version": "judge_version"}
 
 SECTIONS = (
     Section(
@@ -140,13 +144,11 @@ SECTIONS = (
         "`[reliability]` above 0.",
         {
             **_JUDGE,
-            "replies": lambda row: _count(row.items),
-            "verdicts": lambda row: _count(row.verdicts),
-            "flicker rate (95 % interval)": lambda row: _interval(
-                row.flicker_rate, row.flicker_low, row.flicker_high
-            ),
-            "disagreement": lambda row: _share(row.pairwise_disagreement),
-            "base rate": lambda row: _share(row.base_rate),
+            "replies": "items",
+            "verdicts": "verdicts",
+            "flicker rate (95 % interval)": "flicker_rate",
+            "disagreement": "pairwise_disagreement",
+            "base rate": "base_rate",
         },
     ),
     Section(
@@ -164,14 +166,14 @@ SECTIONS = (
         "of `[judge]`, or materialize `judged` with another `judge`.",
         {
             **_JUDGE,
-            "other judge": lambda row: row.other_name or "-",
-            "replies": lambda row: _count(row.items),
-            "agreement": lambda row: _share(row.agreement),
-            "base rate": lambda row: _share(row.base_rate),
-            "kappa": lambda row: _number(row.kappa),
-            "alpha": lambda row: _number(row.alpha),
-            "says correct": lambda row: _share(row.rate_correct),
-            "other says correct": lambda row: _share(row.other_rate_correct),
+            "other judge": "other_judge",
+            "replies": "items",
+            "agreement": "agreement",
+            "base rate": "base_rate",
+            "kappa": "kappa",
+            "alpha": "alpha",
+            "says correct": "rate_correct",
+            "other says correct": "other_rate_correct",
         },
     ),
     Section(
@@ -186,17 +188,17 @@ SECTIONS = (
         "`[reliability]`.",
         {
             **_JUDGE,
-            "labeller": lambda row: "all" if row.labeller is None else plain(row.labeller),
-            "labels": lambda row: _count(row.items),
-            "tp": lambda row: _count(row.tp),
-            "fp": lambda row: _count(row.fp),
-            "tn": lambda row: _count(row.tn),
-            "fn": lambda row: _count(row.fn),
-            "TPR (95 % interval)": lambda row: _interval(row.tpr, row.tpr_low, row.tpr_high),
-            "TNR (95 % interval)": lambda row: _interval(row.tnr, row.tnr_low, row.tnr_high),
-            "agreement": lambda row: _share(row.agreement),
-            "base rate": lambda row: _share(row.base_rate),
-            "kappa": lambda row: _number(row.kappa),
+            "labeller": "labeller",
+            "labels": "items",
+            "tp": "tp",
+            "fp": "fp",
+            "tn": "tn",
+            "fn": "fn",
+            "TPR (95 % interval)": "tpr",
+            "TNR (95 % interval)": "tnr",
+            "agreement": "agreement",
+            "base rate": "base_rate",
+            "kappa": "kappa",
         },
     ),
     Section(
@@ -209,12 +211,12 @@ SECTIONS = (
         "No judge has graded models of its own vendor.",
         {
             **_JUDGE,
-            "models": lambda row: ", ".join(row.models or ()),
-            "replies": lambda row: _count(row.items),
-            "says correct": lambda row: _share(row.rate_correct),
-            "shared replies": lambda row: _count(row.shared_items),
-            "says correct there": lambda row: _share(row.shared_rate_correct),
-            "others say correct there": lambda row: _share(row.other_rate_correct),
+            "models": "models",
+            "replies": "items",
+            "says correct": "rate_correct",
+            "shared replies": "shared_items",
+            "says correct there": "shared_rate_correct",
+            "others say correct there": "other_rate_correct",
         },
     ),
 )
