@@ -41,8 +41,7 @@ LARGE = MEGABYTE
 # From here on a second thread is worth its memory.
 HUGE = 256 * MEGABYTE
 LEAST_MEMORY = 88 * MEGABYTE
-# Of few rows in many columns, to compress them takes longer than to write them, and whole blocks of
-# the usual size are all but empty.
+# A small file is written faster uncompressed, and blocks of the usual size would be almost empty.
 FOR_LITTLE = {"default_block_size": "65536", "force_compression": "uncompressed"}
 # Texts shrink to about a quarter in Parquet.
 PARQUET_FACTOR = 4
@@ -53,14 +52,14 @@ _BLANKS: dict[tuple[str, ...], bytes] = {}
 
 
 class WarehouseError(MendableError):
-    """The file can not be read or replaced; the message says what to do."""
+    """Raised where the file cannot be read or replaced; the message says what to do."""
 
     wrong_use = False
 
 
 @dataclass(frozen=True)
 class Order:
-    """What is to be built: all of a journal, or what has changed on top of the file as it is."""
+    """A plan: build all of a journal, or add what has changed to a copy of the present file."""
 
     journal: Journal
     snapshots: Mapping[str, str]
@@ -121,7 +120,7 @@ def _fill(path: Path, order: Order, settings: Mapping[str, str]) -> None:
 
 
 def _begin(path: Path, order: Order, settings: Mapping[str, str]) -> None:
-    """What is filled: a copy of the file as it is, or a file with all tables and no rows."""
+    """Copy the present file, or write one with all tables and no rows."""
     try:
         if order.base is not None:
             shutil.copyfile(order.base, path)
@@ -143,7 +142,7 @@ def _blank(path: Path, settings: Mapping[str, str]) -> bytes:
 
 
 def _note(connection: duckdb.DuckDBPyConnection, order: Order) -> None:
-    """Says what the file shows, and since when."""
+    """Record which state of the journal the file shows, and since when."""
     parts = {
         part: snapshot
         for part, snapshot in order.snapshots.items()
@@ -162,12 +161,12 @@ def _new_file(path: Path, settings: Mapping[str, str]) -> Iterator[duckdb.DuckDB
         "preserve_insertion_order": "false",
         "temp_directory": f"{path}.spill",
         "allocator_flush_threshold": "1MB",
-        # Less would make the system hand out the same pages anew for every query.
+        # With less, the system would hand out the same pages again for every query.
         "allocator_bulk_deallocation_flush_threshold": "4MB",
     }
     try:
         with duckdb.connect(config={**frugal, **settings}) as connection:
-            # Nobody would want a half-built file back, so no log of how far it got is written.
+            # A half-built file is thrown away, so no log is written for it.
             options = f"row_group_size {ROWS_AT_ONCE}, recovery_mode no_wal_writes"
             connection.execute(f"attach {quoted(path)} as warehouse ({options})")
             connection.execute("use warehouse")
@@ -204,7 +203,7 @@ def _size(order: Order, streams: Sequence[Stream[Any]]) -> int:
 
 
 def _fill_apart(path: Path, order: Order) -> None:
-    """The same in another process: what DuckDB took stays with the process that took it."""
+    """Fill the file in another process, which gives its memory back by ending."""
     journal = replace(order.journal, root=order.journal.root.absolute(), store=None)
     absolute = replace(order, journal=journal)
     given = TypeAdapter(Order).dump_json(absolute).decode()
@@ -227,7 +226,7 @@ def load(
     *,
     as_of: datetime | None = None,
 ) -> None:
-    """Reads the records in these files; `as_of` a time, what had come by then, to be counted."""
+    """Load the records of these files into their tables; `as_of` leaves out later ones."""
     if not files:
         return
     with _files_there(files):
@@ -251,9 +250,9 @@ def _files_there(files: list[Path]) -> Iterator[None]:
 
 
 def _show_lines(connection: duckdb.DuckDBPyConnection, files: list[Path], longest: int) -> None:
-    """The view `lines`: the stream's records as they stand in files of either kind."""
+    """Create the view `lines` over the stream's records, in files of either kind."""
     kinds = {
-        # DuckDB sets aside twice the longest line that it is told of.
+        # DuckDB reserves twice the maximum size of a line.
         JSONL: "select json as line from read_ndjson_objects([{}], ignore_errors = true, "
         f"hive_partitioning = false, maximum_object_size = {longest})",
         PARQUET: "select line::json as line from read_parquet([{}], hive_partitioning = false)",

@@ -1,4 +1,4 @@
-"""Models compared item by item: by how much they differ, and which can not be told apart."""
+"""Models compared item by item: their differences, and which of them are statistically tied."""
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
@@ -143,7 +143,7 @@ def _scores(connection: duckdb.DuckDBPyConnection, entries: int) -> Scores:
 
 
 def _pairs(entries: Sequence[Entry]) -> Iterator[tuple[Entry, Entry]]:
-    """All that a question may be about: models under an experiment, experiments of a model."""
+    """Yield the pairs to compare: models under an experiment, experiments of a model."""
     for _, judged in groupby(entries, key=lambda entry: (entry.judge, entry.judge_version)):
         for a, b in combinations(judged, 2):
             if a.experiment == b.experiment or a.model == b.model:
@@ -225,5 +225,5 @@ def _is_binary(scores: Floats) -> bool:
 
 
 def _floats(values: Iterable[float | None]) -> Floats:
-    """With NaN for what is not known."""
+    """Return the values as an array, with NaN for None."""
     return np.array([np.nan if value is None else value for value in values], dtype=np.float64)

@@ -31,7 +31,7 @@ SHOWN_IN: Mapping[str, Sequence[str]] = {
 
 
 class _Preparation(NamedTuple):
-    """What comes before a table: a file that makes temporary tables, and what fills some of them.
+    """The steps before a table: a file that makes temporary tables, and a function that fills some.
 
     The latter only if there is something to compute: it loads numpy, which takes time and memory.
     """
@@ -79,7 +79,7 @@ _MADE_OF = {
 
 
 def derive(connection: duckdb.DuckDBPyConnection, table: str) -> None:
-    """Fills a derived table anew from those before it, in the order of DERIVED."""
+    """Fill a derived table from those before it in DERIVED."""
     clear(connection, [table])
     if not connection.execute(f"from {_MADE_OF[table]} limit 1").fetchone():
         return

@@ -31,7 +31,7 @@ FORMATS: Mapping[str, str] = {
     "jsonl": f"format json, {_ISO}",
     "parquet": "format parquet, compression zstd",
 }
-"""What can be written, with what DuckDB is told for it."""
+"""The formats, with DuckDB's options for each."""
 SUFFIXES = {**{f".{name}": name for name in FORMATS}, ".ndjson": "jsonl"}
 _NESTED = {"list", "array", "struct", "map", "union"}
 SCHEMA = "schema.md"
@@ -43,7 +43,7 @@ MOST_LINKS, AT_ONCE = 40, 64 * 1024
 
 
 class ExportError(MendableError):
-    """It can not be written there; the message says what to do."""
+    """Raised where nothing can be written; the message says what to do."""
 
 
 class Exported(NamedTuple):
@@ -67,7 +67,7 @@ def opened(descriptor: int) -> Path:
 def stream_rows(
     db: duckdb.DuckDBPyConnection, sql: str, form: str, send: Callable[[bytes], None]
 ) -> None:
-    """Hands the rows on while they come, as long as somebody takes them."""
+    """Send the rows while they arrive, until the receiver stops."""
     outlet, inlet = os.pipe()
 
     def write() -> None:
@@ -86,7 +86,7 @@ def stream_rows(
 
 
 def write_result(db: duckdb.DuckDBPyConnection, sql: str, path: Path, form: str) -> None:
-    """The same for a file of the user's: it is replaced as a whole, or stays as it was."""
+    """Write the rows to a user's file, which is replaced as a whole or stays as it was."""
     with replacing(path) as unfinished:
         write_rows(db, sql, unfinished, form)
 
@@ -124,14 +124,14 @@ def _target(path: Path) -> Path:
 
 
 def _replace(target: Path, new: Path) -> None:
-    """Whoever could not read the old file can not read the new one."""
+    """Replace the file and keep its permissions."""
     if target.is_file():
         new.chmod(S_IMODE(target.stat().st_mode))
     new.replace(target)
 
 
 def _remove_unfinished(target: Path) -> None:
-    """What processes that were killed have left beside the file."""
+    """Remove what killed processes left beside the file."""
     ours = re.compile(rf"\.{re.escape(target.name)}\.(\d+)\.unfinished")
     for path in target.parent.iterdir():
         left = ours.fullmatch(path.name)
@@ -198,7 +198,7 @@ def _relations(db: duckdb.DuckDBPyConnection) -> Iterator[tuple[str, set[str]]]:
 
 
 def _narrowed(db: duckdb.DuckDBPyConnection, runs: Sequence[FoundRun]) -> Iterable[tuple[str, str]]:
-    """How to find the rows of these runs in each table that has any."""
+    """Yield each table that has rows of these runs, with the query for them."""
     relations = list(_relations(db))
     keys = {"run_ids": [run.run_id for run in runs], "models": [run.model for run in runs]}
     db.execute(
@@ -244,7 +244,7 @@ def _put_in(folder: Path, names: Sequence[str], *, force: bool) -> Iterator[Path
 
 
 def is_unfinished(path: Path) -> bool:
-    """Whether it is what an export works in."""
+    """Return whether the path is an unfinished export."""
     return path.name.startswith(_UNFINISHED)
 
 

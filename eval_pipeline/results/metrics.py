@@ -1,4 +1,4 @@
-"""What metrics need besides SQL: calibration, and bootstrap intervals."""
+"""The parts of metrics that SQL is not made for: calibration and bootstrap intervals."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -19,7 +19,7 @@ from eval_pipeline.results.stats.calibration import (
     root_mean_square_error,
 )
 
-# So many runs are in memory at once, as numbers only.
+# The number of runs in memory at once, as numbers only.
 GRADINGS_AT_ONCE = 40
 WHOLE = "in_all"
 MEMBERSHIPS = (WHOLE, "in_suite", "in_category", "in_input")
@@ -50,7 +50,7 @@ def _calibrate(connection: duckdb.DuckDBPyConnection, some: str) -> None:
     fetched = (
         connection.table("verdicts")
         .filter(f"{some} and score is not null and confidence is not null")
-        # Equal confidences come in a fixed order too, for the bins are cut between them.
+        # Bins are cut between equal confidences, so these need a fixed order too.
         .order("confidence, item, sample")
         .project(", ".join([*MEMBERSHIPS, "confidence", "score", "position", "sample"]))
         .fetchnumpy()

@@ -36,16 +36,7 @@ _LIKE_A_SAMPLE = re.compile(r"-sample-\d+$")
 
 
 class OutputError(MendableError):
-    """The files can not be put there; the message says what to do."""
-
-
-class _Step(NamedTuple):
-    """A step as the query has it."""
-
-    step: str
-    status: str
-    reason: str
-    output: str
+    """Raised where the files cannot be written; the message says what to do."""
 
 
 class _Reply(NamedTuple):
@@ -83,7 +74,7 @@ def write_outputs(
 
 
 def _folder_of(model: str) -> str:
-    """Its own, whichever others there are: with a hash unless each _ in it stands for a /."""
+    """Return a model's own folder: its name, with a hash unless each _ replaces a /."""
     plain = _typeable(model)
     return plain if plain.replace("_", "/") == model else _with_hash(plain, model)
 
@@ -133,8 +124,9 @@ def _log(reply: _Reply) -> str:
     score = "no score" if reply.score is None else f"score {reply.score:g}"
     lines = [f"{reply.suite}/{reply.item_id}, sample {reply.sample}: {reply.outcome}, {score}"]
     lines += [reply.reason] if reply.reason else []
-    for step in (_Step(**given) for given in reply.steps):
-        lines += ["", f"## {step.step}: {step.status}", *filter(None, (step.reason, step.output))]
+    for step in reply.steps:
+        lines += ["", f"## {step['step']}: {step['status']}"]
+        lines += filter(None, (step["reason"], step["output"]))
     return "\n".join(lines) + "\n"
 
 
@@ -177,7 +169,7 @@ def _opened(name: str, parent: int) -> int:
 
 
 def _clear(name: str, parent: int) -> None:
-    """What an earlier launch of the same run has left there; a link goes, not what it leads to."""
+    """Remove what an earlier launch of the same run left; of a link only the link."""
     try:
         shutil.rmtree(name, dir_fd=parent)
     except FileNotFoundError:

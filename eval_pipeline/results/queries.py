@@ -17,7 +17,7 @@ FORMULAS = (
 )
 """What derived tables are computed with besides SQL."""
 MAKING = ("schema", "load", "derive")
-"""The folders of queries that make the tables; the others only ask them."""
+"""The folders of queries that make the tables; the others only read them."""
 
 
 def query(
@@ -28,26 +28,26 @@ def query(
 
 
 def rows(found: duckdb.DuckDBPyRelation) -> list[dict[str, Any]]:
-    """What a query found, by column."""
+    """Return the rows of a query, by column."""
     return [dict(zip(found.columns, row, strict=True)) for row in found.fetchall()]
 
 
 def query_text(name: str) -> str:
-    """A query file as it stands."""
+    """Return the text of a query file."""
     return (SQL / f"{name}.sql").read_text("utf-8")
 
 
 def run_file(
     connection: duckdb.DuckDBPyConnection, name: str, given: Mapping[str, object] | None = None
 ) -> None:
-    """Runs every statement of a file, each with those of the values that it names."""
+    """Run every statement of a file, each with the values that it names."""
     for statement in connection.extract_statements(query_text(name)):
         wanted = {name: (given or {})[name] for name in statement.named_parameters}
         connection.execute(statement, wanted or None)
 
 
 def clear(connection: duckdb.DuckDBPyConnection, tables: Sequence[str]) -> None:
-    """Empties the tables."""
+    """Delete the rows of the tables."""
     for table in tables:
         connection.execute(f"delete from {table}")
 

@@ -30,7 +30,7 @@ Measure = dict[str, Any]
 
 
 def measure_judges(connection: duckdb.DuckDBPyConnection) -> None:
-    """Fills `judge_measures` from the other temporary tables."""
+    """Fill `judge_measures` from the other temporary tables."""
     found = [
         *_repeats(connection),
         *_between_judges(connection),
@@ -45,7 +45,7 @@ def measure_judges(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 class _Units(NamedTuple):
-    """So many replies were found wrong and correct so many times each."""
+    """A number of replies with the same counts of verdicts."""
 
     wrong: int
     correct: int
@@ -140,7 +140,7 @@ def _people(connection: duckdb.DuckDBPyConnection) -> Iterator[Measure]:
 
 
 class _Family(NamedTuple):
-    """What a judge gave the models of its own vendor, and what others gave the same replies."""
+    """A judge's verdicts on models of its own vendor, beside other judges' on the same replies."""
 
     judge: str
     judge_version: str

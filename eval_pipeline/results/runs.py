@@ -33,12 +33,12 @@ class FoundRun(NamedTuple):
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> "FoundRun":
-        """From a row that has these among others."""
+        """Return the run of a row with these columns among others."""
         return cls(*(row[field] for field in cls._fields))
 
 
 def find_runs(db: duckdb.DuckDBPyConnection, name: str) -> list[FoundRun]:
-    """The runs of that id: `latest`, the first characters, or `model@` before either."""
+    """Return the runs of a name: `latest`, the start of an id, or `model@` before either."""
     model, _, begins = name.rpartition("@")
     known = _runs(db, "" if begins == LATEST else begins, model or None)
     ids = list(dict.fromkeys(run.run_id for run in known))
@@ -80,7 +80,7 @@ JUDGED_BY = ("run_id", "model", "judge", "judge_version")
 
 
 class State(StrEnum):
-    """How far a run is."""
+    """The state of a run."""
 
     COMPLETE = "complete"
     RUNNING = "running"
@@ -90,8 +90,8 @@ class State(StrEnum):
 
 
 def named_judges(judge: Judge) -> tuple[str, ...]:
-    """Who judges answers by the settings, under the names that their verdicts have."""
-    # As Grader names them, which to load takes the clients of all gateways.
+    """Return the judges that the settings name, as their verdicts name them."""
+    # The same names as Grader's, which would load the clients of all gateways.
     if judge.rules == "only":
         return ("rules",)
     return tuple(f"rules+{one}" if judge.rules == "first" else one for one in judge.models)
@@ -161,9 +161,9 @@ def other_rows_to_fix(
 def failed_replies(
     db: duckdb.DuckDBPyConnection, runs: Sequence[Mapping[str, Any]], most: int | None = None
 ) -> list[Row]:
-    """What of these runs has no answer, no verdict, or was found wrong.
+    """Return the replies of these runs without an answer or a verdict, and the wrong ones.
 
-    Of each run and way to go wrong the first `most`; `alike` tells how many there are.
+    Of each run and way to go wrong the first `most`; `alike` is their number.
     """
     run_ids, models = [run["run_id"] for run in runs], [run["model"] for run in runs]
     given = {"run_ids": run_ids, "models": models, "most": most}
@@ -171,7 +171,7 @@ def failed_replies(
 
 
 def state_of(run: Mapping[str, Any]) -> State:
-    """The first of what is left to do in it."""
+    """Return the state of a run: the first thing that is left to do."""
     unasked = run["planned"] - run["answered"] - run["failed"]
     left = {
         State.UNFINISHED: unasked,
@@ -183,7 +183,7 @@ def state_of(run: Mapping[str, Any]) -> State:
 
 
 def next_step(run: Mapping[str, Any]) -> str | None:
-    """The command that does what is left to do; None if there is none."""
+    """Return the command that does what is left to do, or None."""
     if run.get("closed"):
         return None
     name = run["run_id"][:8]
@@ -230,7 +230,7 @@ log = logging.getLogger(__name__)
 
 
 class Asked(Record):
-    """What a Dagster run had to do with: its own id and its parts', and whom it asked when (UTC).
+    """The scope of a Dagster run: its id and its parts', the models, and the time (UTC).
 
     If it only judged, it `predicted` nothing: replies of that time are not its own.
     """
@@ -243,7 +243,7 @@ class Asked(Record):
 
 
 class Ended(Record):
-    """What the evaluation of a model has come to, in counts by outcome."""
+    """The evaluation of a model in counts by outcome."""
 
     model: str
     planned: int
@@ -254,7 +254,7 @@ class Ended(Record):
 
 
 def read_ended(journal: Journal, asked: Asked) -> tuple[Ended, ...]:
-    """How far the run had come, though it was killed or others go on; unreadable: left out.
+    """Count the run's outcomes from the journal, also of a killed run; nothing if unreadable.
 
     Nothing is published for it: that could take longer than Dagster waits for a sensor.
     """
@@ -282,7 +282,7 @@ def _count(journal: Journal, asked: Asked) -> tuple[Ended, ...]:
 
 
 def _files(journal: Journal, asked: Asked) -> Mapping[Stream[Any], list[Path]]:
-    """Those of the evaluations that it opened, and of all that were written to since it began."""
+    """Return the files of evaluations that the run opened, or that were written since it began."""
     models = journal.parts(RUNS) if asked.models is None else asked.models
     found = {
         stream: [path for model in models for path in journal.files(stream, model)]

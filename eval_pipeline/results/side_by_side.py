@@ -17,7 +17,7 @@ MOST_NAMED = 8
 
 
 class Judge(NamedTuple):
-    """Whose verdicts are compared."""
+    """The judge of both sides, in one version."""
 
     judge: str
     version: str
@@ -110,7 +110,7 @@ def _numbered(names: Sequence[str]) -> Ints:
 
 
 def _seen(db: duckdb.DuckDBPyConnection, name: str, experiment: str) -> dict[Judge, _Seen]:
-    """What the name means, by judge."""
+    """Return the side that the name means, by judge."""
     found = _rows(db, name, experiment)
     meant = dict.fromkeys(row[0] for row in found)
     if len(meant) == 1:
@@ -180,6 +180,6 @@ def _given(a: Side, b: Side, judge: Judge) -> dict[str, object]:
 def _corrected(
     db: duckdb.DuckDBPyConnection, a: Side, b: Side, judge: Judge
 ) -> tuple[float | None, int | None]:
-    """The p-value among all pairs of the leaderboard, if both sides are what stands there."""
+    """Return the p-value among all pairs of the leaderboard, if both sides are on it."""
     found = query(db, "summaries/corrected", _given(a, b, judge)).fetchall()
     return found[0] if found else (None, None)

@@ -15,27 +15,27 @@ from eval_pipeline.waiting import Moment, Worker
 
 MOST_LINES, MOST_CHARACTERS = 8, 1000
 MOST_ROWS = 200
-"""More of them nobody reads from a terminal."""
+"""The most rows that are printed."""
 INTERRUPTED = 130
 PATIENCE_S, MOMENT_S = 1.5, 0.05
-"""How long a query may take to notice that it is to end, and how often it is told meanwhile."""
+"""The time a query has to notice an interrupt, and the pause between two interrupts."""
 _SETTINGS = (
-    # What is in the program's memory is nobody's table.
+    # Variables of the program are no tables.
     "python_enable_replacements",
-    # A query must not fetch and load code, as DuckDB does for whoever names a web address.
+    # A query must not fetch and load code, as DuckDB does for a web address.
     "autoinstall_known_extensions",
     "autoload_known_extensions",
 )
 _WRITERS = re.compile("enable_logging|enable_profiling|json_execute_serialized_sql", re.IGNORECASE)
-"""Functions that write files although they stand in a SELECT, or hide such a one."""
+"""Functions that write files from within a SELECT, or hide one that does."""
 _EXTENSION = re.compile(r"try installing and loading the (\w+) extension")
-"""How DuckDB advises what is refused here."""
+"""DuckDB's advice to load an extension, which is refused here."""
 _HIDING = re.compile(r"\bquery\b|\bu&", re.IGNORECASE)
 T = TypeVar("T")
 
 
 class QueryError(MendableError):
-    """The SQL can not be run; the message says why, mostly in DuckDB's words."""
+    """Raised where SQL cannot be run; the message says why, mostly in DuckDB's words."""
 
 
 class FirstRows(NamedTuple):
@@ -95,7 +95,7 @@ def _refuse_writers(db: duckdb.DuckDBPyConnection, text: str, *, taken_apart: bo
 
 
 def _functions(plan: list[dict[str, Any]]) -> Iterator[str]:
-    """What the plan runs, without the values that stand in it."""
+    """Yield the names of a plan's operators, without the values in it."""
     for one in plan:
         yield str(one["name"])
         yield from _functions(one["children"])
@@ -103,7 +103,7 @@ def _functions(plan: list[dict[str, Any]]) -> Iterator[str]:
 
 @contextmanager
 def working(db: duckdb.DuckDBPyConnection, work: Callable[[], T]) -> Iterator[Callable[[], T]]:
-    """Works in another thread, for DuckDB hears Ctrl-C not always; with the block, that ends."""
+    """Run the work in another thread until the block ends: DuckDB may ignore Ctrl-C."""
     worker = Worker(work)
     try:
         worker.start()
@@ -113,20 +113,20 @@ def working(db: duckdb.DuckDBPyConnection, work: Callable[[], T]) -> Iterator[Ca
 
 
 def interruptibly(db: duckdb.DuckDBPyConnection, work: Callable[[], T]) -> T:
-    """What comes of the work, unless somebody interrupts it."""
+    """Return the result of the work, which Ctrl-C interrupts."""
     with working(db, work) as result:
         return result()
 
 
 def _stop(db: duckdb.DuckDBPyConnection, ended: Moment) -> None:
-    """However often it is told: to close the connection of a query at work would wait for it."""
+    """Interrupt the query until it ends: closing its connection would wait for it."""
     until = time.monotonic() + PATIENCE_S
     while not ended.happened:
         with suppress(KeyboardInterrupt):
             if ended.wait(MOMENT_S):
                 return
             if time.monotonic() > until:
-                os._exit(INTERRUPTED)  # deep in one function it hears nothing
+                os._exit(INTERRUPTED)  # a query deep in one function never notices
             db.interrupt()
 
 
@@ -146,7 +146,7 @@ def first_rows(db: duckdb.DuckDBPyConnection, sql: str) -> FirstRows:
 
 @contextmanager
 def in_words() -> Iterator[None]:
-    """What DuckDB says of an error, as far as people read it."""
+    """Turn DuckDB's errors into short messages."""
     try:
         yield
     except duckdb.InterruptException:

@@ -30,7 +30,7 @@ __all__ = ["Warehouse", "WarehouseError"]
 log = logging.getLogger(__name__)
 TRIES = 3
 QUERIES = "sql"
-"""The part of the file that is not of the journal: if the queries change, all is built anew."""
+"""The part of `published` for the queries: if they change, the whole file is rebuilt."""
 RESULTS = ("runs", "items", "model_catalog")
 """The tables, in files of every version, that are empty while nothing was evaluated."""
 LONG = {"predictions", "judged"}
@@ -40,10 +40,10 @@ _numbers = count(1)
 
 @contextmanager
 def opened(path: Path, *, apart: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A short read-only connection to the file as it is now.
+    """Open a short read-only connection to the present file.
 
     With an engine of its own (`apart`) for SQL that people write: that finds nothing but this file,
-    and what it sets is nobody else's.
+    and what it sets affects no other connection.
     """
     name, is_own = _name(path)
     try:
@@ -53,7 +53,7 @@ def opened(path: Path, *, apart: bool = False) -> Iterator[duckdb.DuckDBPyConnec
             connection, database = duckdb.connect(str(name), read_only=True), None
     finally:
         if is_own:
-            name.unlink()  # whoever has the file open needs it no longer
+            name.unlink()  # an open file needs it no longer
     try:
         yield connection
     finally:
@@ -63,7 +63,7 @@ def opened(path: Path, *, apart: bool = False) -> Iterator[duckdb.DuckDBPyConnec
 
 
 def _name(path: Path) -> tuple[Path, bool]:
-    """A name of its own for the file, so that nobody's write-ahead log is read with it."""
+    """Link the file under a name of its own, so that no foreign write-ahead log is read."""
     link = path.with_name(f".{path.stem}-{os.getpid()}-{secrets.token_hex(6)}.reading")
     try:
         os.link(path, link)
@@ -91,21 +91,21 @@ def _detach(database: str) -> None:
 
 
 Shown = Mapping[str, Sequence[str]]
-"""By stream, its files as `Journal.snapshot` tells of them."""
+"""By stream, the lines of `Journal.snapshot`."""
 
 
 def shown_of(journal: Journal, parts: Sequence[Stream[Any]] = ()) -> dict[str, list[str]]:
-    """What there is to show now, in these parts of the journal or in all."""
+    """Return the present state of these parts of the journal, or of all."""
     return {one.name: journal.snapshot(one) for one in parts or STREAMS}
 
 
 def note_shown(database: Path, shown: Shown) -> None:
-    """Keeps beside the file what it was built from."""
+    """Write down beside the file what it was built from."""
     swap_in(_beside(database), json.dumps(dict(shown)).encode())
 
 
 def read_shown(database: Path) -> Shown:
-    """What was noted last; nothing if nobody can tell."""
+    """Return what was noted last; nothing if that is unreadable."""
     try:
         found = json.loads(_beside(database).read_bytes())
     except (OSError, ValueError):
@@ -114,7 +114,7 @@ def read_shown(database: Path) -> Shown:
 
 
 def covers(shown: Shown, known: Mapping[str, str], wanted: Shown) -> bool:
-    """Whether all that is wanted is shown, by a file that knows its parts by their fingerprints.
+    """Return whether a file shows all that is wanted; `known` are its parts' fingerprints.
 
     A file of the journal only grows, so the same file with more in it will do.
     """
@@ -150,7 +150,7 @@ class Warehouse:
     journal: Journal
 
     def publish(self, *parts: Stream[Any], force: bool = False) -> None:
-        """Brings these parts of the file up to date with the journal, or all; one at a time."""
+        """Bring these parts of the file, or all, up to date; one process at a time."""
         self.journal.refresh()
         if self.is_not_ours:
             return self._leave_as_it_is(force=force)
@@ -166,14 +166,14 @@ class Warehouse:
 
     @property
     def is_not_ours(self) -> bool:
-        """Whether the file is production's own, which code of somebody who looks must not replace.
+        """Return whether the file is production's, which a reader's code must not replace.
 
         With a store it is not: every machine builds one of its own.
         """
         return self.journal.read_only and self.journal.store is None
 
     def _leave_as_it_is(self, *, force: bool) -> None:
-        """It shows what production has published."""
+        """Refuse what would need a new file: production publishes it."""
         if force:
             raise WarehouseError(
                 f"{self.path} is production's, and is not replaced from here. If somebody has it "
@@ -189,12 +189,12 @@ class Warehouse:
         )
 
     def claim(self) -> FileLock:
-        """Whoever holds it is the only one that replaces the file."""
+        """Return the lock whose holder alone replaces the file."""
         return FileLock(self.path.with_suffix(".lock"), thread_local=False)
 
     @contextmanager
     def _claimed(self, parts: Sequence[Stream[Any]]) -> Iterator[Shown | None]:
-        """The same; tells who had to wait what there was to show when it began to."""
+        """Hold the lock; yield what there was to show when a wait for it began, if any."""
         claim, waited_with = self.claim(), None
         try:
             claim.acquire(timeout=0)
@@ -208,14 +208,14 @@ class Warehouse:
             claim.release()
 
     def _shows(self, wanted: Shown) -> bool:
-        """Whether somebody has published all of that meanwhile, however much has come since."""
+        """Return whether another process has published all of that meanwhile."""
         with self._published() as known:
             same_queries = known.get(QUERIES) == fingerprint(*recipe())
             return same_queries and covers(read_shown(self.path), known, wanted)
 
     @contextmanager
     def reading(self, *, apart: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
-        """A short read-only connection; if somebody holds the file to write, to a fresh one.
+        """Open a short read-only connection; a file that is held to write is replaced first.
 
         `apart` is for SQL that people write: see `opened`.
         """
@@ -267,11 +267,11 @@ class Warehouse:
         if whole or changed:
             self.swap_in(new)
             return note_shown(self.path, snapshots)
-        # Nobody has the file open to write, so a log beside it is not its own.
+        # The file is not open to write, so a log beside it is not its own.
         return self._set_log_aside()
 
     def _leave_alone(self, *, force: bool) -> None:
-        """To build the file from a journal that has nothing would be to lose it."""
+        """Keep a file whose journal is empty: rebuilding it would lose its results."""
         if force:
             raise WarehouseError(
                 f"{self.path} stands alone: there is nothing in {self.journal.root} to build it "
@@ -290,7 +290,7 @@ class Warehouse:
 
     @contextmanager
     def _published(self) -> Iterator[Mapping[str, str]]:
-        """Which state of the journal the file shows; meanwhile nobody may change it."""
+        """Yield the state of the journal that the file shows, while it stays as it is."""
         with ExitStack() as stack:
             try:
                 connection = stack.enter_context(opened(self.path))
@@ -305,21 +305,21 @@ class Warehouse:
             yield dict(found)
 
     def swap_in(self, built: Path) -> None:
-        """Puts a whole file in the place of the one that is there; only who has claimed it may."""
+        """Put a whole file in the place of the present one; only the lock's holder may."""
         with built.open("rb") as file:
             os.fsync(file.fileno())
         self._set_log_aside()
         built.replace(self.path)
 
     def _set_log_aside(self) -> None:
-        """A write-ahead log that someone's shell left would be replayed into our file."""
+        """Rename a write-ahead log left by a shell, which would be replayed into our file."""
         left = self.path.with_name(f"{self.path.name}.wal")
         with suppress(FileNotFoundError):
             left.rename(left.with_name(f"{left.name}.{now():%Y%m%dT%H%M%S.%f}"))
 
 
 def _has_results(path: Path) -> bool:
-    """Whether there is anything to lose; of a file that can not be read nobody knows."""
+    """Return whether the file has results, or may have some because it is unreadable."""
     if not path.exists():
         return False
     try:
@@ -340,10 +340,10 @@ def _is_older(connection: duckdb.DuckDBPyConnection, path: Path) -> bool:
 
 
 def _remove_leftovers(path: Path) -> None:
-    """Half-built files of processes that were killed; the lock says that nobody builds now."""
+    """Remove half-built files of killed processes; the lock rules out any living one."""
     for leftover in path.parent.glob(f".{path.stem}-*.new*"):
         remove(leftover)
-    # Who is just opening the file has a second name for it.
+    # A process that is opening the file has a second name for it.
     for link in path.parent.glob(f".{path.stem}-*.reading"):
         if not is_running(int(link.name.split("-")[-2])):
             remove(link)

@@ -1,8 +1,8 @@
-"""How far judges agree: among each other, with themselves when asked again, and with people.
+"""Agreement of judges: with each other, with themselves when asked again, with people.
 
 A table counts items by the label of one judge (row) and of another (column). Units are the items:
-one row for each, counting how many verdicts gave it each label (column). What can not be told
-from the counts is None.
+one row for each, counting how many verdicts gave it each label (column). What cannot be
+computed from the counts is None.
 """
 
 from dataclasses import dataclass
@@ -134,7 +134,7 @@ def _repeated(units: ArrayLike) -> Ints:
 
 
 def _differing(counts: Ints) -> Ints:
-    """How many ordered pairs of an item's verdicts differ."""
+    """Return the number of ordered pairs of an item's verdicts that differ."""
     squares: Ints = counts.sum(axis=1) ** 2 - (counts**2).sum(axis=1)
     return squares
 

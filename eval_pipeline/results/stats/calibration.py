@@ -1,4 +1,4 @@
-"""How well stated confidence fits: calibration errors over bins, Brier score, published numbers."""
+"""Calibration of stated confidence: errors over bins, Brier score, the published numbers."""
 
 from math import sqrt
 from typing import NamedTuple
@@ -21,7 +21,7 @@ class Bins(NamedTuple):
 
     @property
     def gap(self) -> Floats:
-        """By how much the mean confidence exceeds the mean score."""
+        """The excess of the mean confidence over the mean score."""
         return self.mean_confidence - self.correct / self.size
 
 

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 Z_95 = 1.959963984540054
 LEVEL = 0.05
-"""What is less likely than this, if only chance was at work, is called significant."""
+"""The probability by chance alone below which a finding is called significant."""
 
 
 class Interval(NamedTuple):
@@ -54,8 +54,8 @@ class Cautious(NamedTuple):
 
 
 def cautious(differences: ArrayLike, clusters: ArrayLike) -> Cautious:
-    """As if there were two more clusters, half of each that differs wholly, either way, and one
-    that does not differ: what Agresti and Min do for pairs of 0 and 1, of which each is a cluster.
+    """Return the interval with two more clusters: half of each differs wholly, either way, and one
+    does not differ. Agresti and Min do so for pairs of 0 and 1, of which each is a cluster.
 
     The differences are from -1 to 1; the clusters are numbered from 0 on without a gap.
     """

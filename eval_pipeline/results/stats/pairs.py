@@ -24,7 +24,7 @@ DECIMALS = 14
 """Where two means of the same scores may differ by rounding only."""
 SLACK = 1e-9
 MOST_SUMS = 2**13
-"""So many sums on either side are looked at; always enough for 25 differences other than 0."""
+"""The most sums on either side; always enough for 25 differences other than 0."""
 POWER = 0.8
 
 
@@ -41,11 +41,11 @@ class Differences:
 
 
 class Paired(NamedTuple):
-    """How the first of two models differs from the second, over the items they share.
+    """The difference of the first of two models from the second, over the items they share.
 
     `better` and `worse` count items. The error needs two items (or clusters). The interval is the
     bootstrap's, except where McNemar's test applies, with which it would not agree; it is None
-    where all differences are the same, for then nothing tells how far off they may be.
+    where all differences are the same, for then the error cannot be estimated.
     """
 
     items: int

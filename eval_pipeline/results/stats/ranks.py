@@ -1,4 +1,4 @@
-"""Who can not be told apart: groups that are statistically tied, their letters, ranges of rank."""
+"""Ties: groups that are statistically tied, their letters, ranges of rank."""
 
 from collections.abc import Collection, Hashable, Iterable, Sequence
 from string import ascii_uppercase
@@ -34,7 +34,7 @@ def tie_groups(
 
 
 def letters(names_in_order: Sequence[T], different: Iterable[Collection[T]]) -> dict[T, str]:
-    """The letters of each name's groups: names that share one can not be told apart.
+    """Return the letters of each name's groups: names that share one are tied.
 
     After Z come A1 to Z1, A2, …; a digit belongs to the letter before it.
     """
@@ -56,7 +56,7 @@ def rank_range(names: Sequence[T], beaten: Iterable[tuple[T, T]]) -> dict[T, Ran
 
 
 def _tied(names: Sequence[T], different: Iterable[Collection[T]]) -> list[int]:
-    """For each name those it is tied with, itself included, as the bits of a number."""
+    """Return, for each name, those it is tied with (and itself) as the bits of a number."""
     position = _positions(names)
     tied = [(1 << len(names)) - 1] * len(names)
     for pair in different:
@@ -76,7 +76,7 @@ def _positions(names: Sequence[T]) -> dict[T, int]:
 
 
 def _grown(group: int, candidates: int, tied: Sequence[int]) -> int:
-    """The group with everybody added, best first, who is tied with all in it."""
+    """Return the group with each candidate added, best first, that is tied with all in it."""
     for one, with_whom in enumerate(tied):
         if candidates >> one & 1:
             group |= 1 << one

@@ -27,7 +27,7 @@ CAPTION = (
 
 
 def leaderboard_tables(rows: "pd.DataFrame") -> Iterator[FittedTable]:
-    """The leaderboard, one table per judge, who is named; simulated models are called so."""
+    """Yield the leaderboard, one table per judge; simulated models are called so."""
     for judge, board in rows.groupby("judge", sort=False):
         yield _leaderboard_table(board, str(judge))
 

@@ -1,4 +1,4 @@
-"""What there is to run, as people read it: suites, items, experiments, models, versions."""
+"""Tables of suites, items, experiments, models and versions."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -91,7 +91,7 @@ def models_table(rows: Sequence[Mapping[str, Any]]) -> FittedTable:
 
 
 def due_table(rows: Iterable[tuple[str, ...]]) -> FittedTable:
-    """Which models are due and why or why not."""
+    """Return a table of the models with whether they are due, and why."""
     table = a_table("Due to be evaluated", "model", "due", "when", "reason", prose=("reason",))
     for model, due, when, reason in rows:
         table.add(named(model), due, when, cell(reason))

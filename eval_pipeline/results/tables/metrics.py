@@ -1,4 +1,4 @@
-"""The table `metrics` as people ask for it: which of its rows are meant, and how they look."""
+"""Rows of the table `metrics` chosen by the user, and tables of them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ MOST_NAMED = 8
 
 @dataclass(frozen=True)
 class Wanted:
-    """Which numbers are meant; None means any."""
+    """A choice of numbers; None means any."""
 
     run: str | None = None
     models: Sequence[str] = ()
@@ -55,7 +55,7 @@ class Metrics(NamedTuple):
 
 
 class _Known(NamedTuple):
-    """What there are numbers of."""
+    """The names that have numbers."""
 
     models: Sequence[str]
     experiments: Sequence[str]
@@ -64,7 +64,7 @@ class _Known(NamedTuple):
 
 
 def read_metrics(db: duckdb.DuckDBPyConnection, wanted: Wanted) -> Metrics:
-    """Of the latest runs or of one: all complete ones, or (moderate) all with what they lack."""
+    """Read the numbers of the latest runs or of one: complete ones, or (moderate) all."""
     known = _Known(*(found or [] for found in query(db, "summaries/metrics_known").fetchall()[0]))
     _refuse_unknown("experiment", wanted.experiment, known.experiments)
     _refuse_unknown("judge", wanted.judge, known.judges)
@@ -123,7 +123,7 @@ def _refuse_unknown(noun: str, name: str | None, known: Sequence[str]) -> None:
 
 
 def metrics_tables(found: Metrics, *, by: Slice, moderate: bool) -> Iterator[FittedTable]:
-    """How good, one table per judge; of whole runs also what they cost and how fast they were."""
+    """Yield the quality, one table per judge; of whole runs also cost and speed."""
     for judge, group in groupby(found.rows, key=lambda row: row["judge"]):
         yield _quality(list(group), judge, found.published, by=by, moderate=moderate)
     if by == "all" and found.rows:
@@ -216,7 +216,7 @@ def published_of(row: Row) -> Published | None:
 
 
 def left_out_lines(found: Metrics) -> Iterator[str]:
-    """Which runs are not in the numbers, and what they lack."""
+    """Yield a line for each run that is not in the numbers, with what it lacks."""
     for row in found.left_out:
         judge = f", judge {row['judge']}" if row["judge"] else ""
         yield (

@@ -1,4 +1,4 @@
-"""How far judges can be trusted, as people read it: a table per measure, and what it means."""
+"""The report on the judges' reliability: a table per measure, and its meaning."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -44,14 +44,14 @@ class Section:
 
 @dataclass(frozen=True)
 class Report:
-    """Every measure there is, and what is to be minded."""
+    """All measures, and the warnings."""
 
     rows: Sequence[Measure]
     warnings: Sequence[str]
 
     @classmethod
     def of(cls, db: duckdb.DuckDBPyConnection, told: Sequence[str]) -> "Report":
-        """What the tables say, with what else there is to tell."""
+        """Read the measures and warnings from the tables; `told` are further warnings."""
         found = rows(query(db, "summaries/judge_reliability"))
         minded = dict.fromkeys(row["warning"] for row in found if row["warning"])
         return cls(found, [*told, *_unused_labels(db), *minded])

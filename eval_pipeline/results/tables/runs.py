@@ -1,4 +1,4 @@
-"""How runs stand, as people read it: tables of runs, of categories, of what failed."""
+"""Tables of runs, of their categories, and of what failed."""
 
 import shlex
 from collections import Counter
@@ -121,7 +121,7 @@ def code_table(row: Run) -> FittedTable:
 
 
 def failed_tables(replies: Sequence[Run]) -> Iterator[FittedTable | Cell]:
-    """What went wrong in a run, those without an answer apart from those that are wrong."""
+    """Yield tables of a run's failures: without an answer, without a verdict, wrong."""
     for went, title in GROUPS.items():
         if found := [one for one in replies if one["went"] == went]:
             columns = ("item", "what")
@@ -137,7 +137,7 @@ def failed_tables(replies: Sequence[Run]) -> Iterator[FittedTable | Cell]:
 
 
 def failed_line(row: Run, replies: Sequence[Run]) -> str:
-    """How many replies of a run went how, and how many are still to come."""
+    """Return the counts of a run's replies by outcome, and of those to come."""
     counts = Counter({one["went"]: one["alike"] for one in replies})
     to_come = {
         "not asked yet": row["planned"] - row["answered"] - row["failed"],
@@ -171,7 +171,7 @@ def what_failed(reply: Run) -> str:
 
 
 def steps_left(rows: Iterable[Run]) -> list[str]:
-    """What to do next, a line for each command."""
+    """Return the next steps, a line for each command."""
     rows = list(rows)
     lines = [f"{TO_DO[state]} ({of}): {step}" for state, step, of in _steps(rows)]
     undecided = [
@@ -191,7 +191,7 @@ def other_steps_left(rows: Iterable[Run]) -> list[str]:
 
 
 def _steps(rows: Iterable[Run]) -> Iterator[tuple[State, str, str]]:
-    """Each command once, with the state it mends and the models it is for."""
+    """Yield each command once, with the state it ends and its models."""
     left: dict[tuple[State, str], list[str]] = {}
     for row in rows:
         if row["next_step"]:
