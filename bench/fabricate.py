@@ -10,13 +10,13 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from eval_pipeline import building
 from eval_pipeline.benchmark import Benchmark, current
 from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, Journal
 from eval_pipeline.outcomes import Outcome
-from eval_pipeline.queries import apply_migrations
 from eval_pipeline.records import ItemKey, Judgement, PlanFilter, Prediction, Run, Scope, Usage, now
+from eval_pipeline.results import build as building
+from eval_pipeline.results.schema import create_schema
 from eval_pipeline.settings import Settings
 
 _USAGE = Usage(input_tokens=120, output_tokens=60, cost_usd=3.6e-5)
@@ -180,7 +180,7 @@ def fill_warehouse(path: Path, *, models: int, items: int, samples: int, runs: i
     """A new DuckDB file in which every model has answered everything so often, and was judged."""
     sizes = {"models": models, "items": items, "samples": samples, "runs": runs}
     with building._new_file(path, {}) as connection:
-        apply_migrations(connection)
+        create_schema(connection)
         for name, size in sizes.items():
             connection.execute(f"set variable {name} = {size}")
         connection.execute(_WAREHOUSE)

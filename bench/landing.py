@@ -14,8 +14,8 @@ from pathlib import Path
 from eval_pipeline.journal import PREDICTIONS, Journal
 from eval_pipeline.outcomes import Outcome
 from eval_pipeline.records import Prediction, Usage, now
+from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.store.place import Place
-from eval_pipeline.warehouse import Warehouse
 
 USAGE = Usage(input_tokens=120, output_tokens=60, cost_usd=3.6e-5)
 

@@ -32,8 +32,8 @@ from bench.project import PREDICTIONS, environment, run, write_settings
 from bench.server import model_names
 from bench.serving import load_server
 from bench.tables import Cell, Table
-from eval_pipeline import building
-from eval_pipeline.deriving import DERIVED, derive
+from eval_pipeline.results import build as building
+from eval_pipeline.results.derive import DERIVED, derive
 from eval_pipeline.settings import Settings
 from eval_pipeline.viewer.serving import listen, serve
 

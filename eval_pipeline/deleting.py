@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import duckdb
 
 from eval_pipeline.alive import launches_at_work
-from eval_pipeline.finding import LATEST, FoundRun, find_runs
 from eval_pipeline.journal import (
     ATTEMPTS,
     DIAGNOSES,
@@ -26,9 +25,10 @@ from eval_pipeline.journal import (
     Journal,
     Stream,
 )
-from eval_pipeline.queries import query
+from eval_pipeline.results.queries import query
+from eval_pipeline.results.runs import LATEST, FoundRun, find_runs
+from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.runs import RunError
-from eval_pipeline.warehouse import Warehouse
 
 
 class RunKey(NamedTuple):

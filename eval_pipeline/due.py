@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import duckdb
 
-from eval_pipeline.queries import query
+from eval_pipeline.results.queries import query
 
 DAY, YEAR = timedelta(days=1), timedelta(days=365.25)
 SHORTEST_DAYS, LONGEST_DAYS = 1, 60

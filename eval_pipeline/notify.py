@@ -13,8 +13,8 @@ from typing import NamedTuple
 import httpx
 from pydantic import SecretStr
 
-from eval_pipeline.ended import Ended
 from eval_pipeline.record import Record
+from eval_pipeline.results.runs import Ended
 from eval_pipeline.running import run_async
 
 LIMIT_S = 10.0

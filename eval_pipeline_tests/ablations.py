@@ -8,8 +8,8 @@ from eval_pipeline.benchmark import load_benchmark
 from eval_pipeline.coding.ablation import Ablation, Wanted, plan_ablation
 from eval_pipeline.coding.ablation_effects import Effect, measure
 from eval_pipeline.records import Judgement, Model, Prediction, Run, Usage
+from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.settings import Settings
-from eval_pipeline.warehouse import Warehouse
 from eval_pipeline_tests.builders import (
     a_journal,
     a_judgement,

@@ -29,10 +29,10 @@ from eval_pipeline.records import (
     Run,
     SuiteVersion,
 )
+from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.asking import Asking
 from eval_pipeline.stages.workers import Shift, Tally
-from eval_pipeline.warehouse import Warehouse
 
 NOON = datetime(2025, 1, 1, 12, tzinfo=UTC)
 """When everything happened that was not told when it happened."""

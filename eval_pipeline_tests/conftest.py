@@ -46,7 +46,6 @@ LONG = [
     "rejudge",
     "store",
     "looking",
-    "migrating",
     "standing",
     "plots",
     "planning",

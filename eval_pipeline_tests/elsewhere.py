@@ -20,8 +20,8 @@ from eval_pipeline.record import Record
 from eval_pipeline.records import Judgement, Prediction, Run, Usage
 from eval_pipeline.remote.routes import JSON, LINES, OF_A_RUN, RUNS_PATH, VERSIONS_PATH, routes
 from eval_pipeline.remote.tokens import Tokens, TokenScope
+from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.viewer.links import spelled
-from eval_pipeline.warehouse import Warehouse
 from eval_pipeline_tests.builders import NOON, a_judgement, a_prediction, a_run, settings_in
 
 ITEMS = ("q1", "q2", "q3")

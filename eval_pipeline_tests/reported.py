@@ -7,7 +7,7 @@ from markdown_it import MarkdownIt
 
 from eval_pipeline.analysis.patterns import Kind, Pattern
 from eval_pipeline.analysis.report import Written, write_report
-from eval_pipeline.overview import Row
+from eval_pipeline.results.runs import Row
 from eval_pipeline.settings import Settings
 from eval_pipeline_tests.builders import NOON, settings_in
 

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import duckdb
 from hypothesis import strategies as st
 
-from eval_pipeline.building import TABLES
-from eval_pipeline.deriving import derive
-from eval_pipeline.queries import apply_migrations
+from eval_pipeline.results.build import TABLES
+from eval_pipeline.results.derive import derive
+from eval_pipeline.results.schema import create_schema
 
 Row = dict[str, Any]
 Scores = Sequence[Sequence[float | None]]
@@ -32,7 +32,7 @@ class Sampled(NamedTuple):
 def empty_tables() -> Iterator[duckdb.DuckDBPyConnection]:
     """All tables, in memory and without rows."""
     with duckdb.connect(config={"threads": 2, "preserve_insertion_order": False}) as connection:
-        apply_migrations(connection)
+        create_schema(connection)
         yield connection
 
 

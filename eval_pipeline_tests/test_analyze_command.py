@@ -18,8 +18,8 @@ from eval_pipeline.alive import alive
 from eval_pipeline.discovery import look_up
 from eval_pipeline.providers.demo.faults import NO_FAULTS, Faults
 from eval_pipeline.providers.demo.server import DemoGateway
+from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.stages.predict import Launch
-from eval_pipeline.warehouse import Warehouse
 from eval_pipeline_tests.builders import a_journal, a_judgement, settings_in
 from eval_pipeline_tests.failing import EXAM, QUESTIONS, a_failed_exam, opened, replies
 from eval_pipeline_tests.project import ROOT, call

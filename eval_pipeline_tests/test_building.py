@@ -13,15 +13,16 @@ from typing import Any
 import duckdb
 import pytest
 
-from eval_pipeline import building
 from eval_pipeline.benchmark import keep
-from eval_pipeline.building import Order, WarehouseError, build
-from eval_pipeline.deriving import derive
 from eval_pipeline.journal import PREDICTIONS, SIGHTINGS, Journal, Stream
 from eval_pipeline.journal.disk import GoneError
-from eval_pipeline.queries import SQL, apply_migrations, migration_names
 from eval_pipeline.records import Sighting, now
-from eval_pipeline.warehouse import Warehouse
+from eval_pipeline.results import build as building
+from eval_pipeline.results.build import Order, WarehouseError, build
+from eval_pipeline.results.derive import derive
+from eval_pipeline.results.queries import SQL
+from eval_pipeline.results.schema import VERSION, create_schema, schema_version
+from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline_tests.builders import (
     a_benchmark,
     a_journal,
@@ -37,7 +38,7 @@ PUBLISHER = """
 import resource, sys
 from pathlib import Path
 from eval_pipeline.journal import Journal
-from eval_pipeline.warehouse import Warehouse
+from eval_pipeline.results.warehouse import Warehouse
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 before = peak()
@@ -241,46 +242,36 @@ def catalog(db: duckdb.DuckDBPyConnection) -> dict[str, Any]:
     }
 
 
-def migrated() -> dict[str, Any]:
-    with duckdb.connect() as db:
-        apply_migrations(db)
-        return catalog(db)
-
-
-def test_a_file_is_what_the_migrations_make_though_they_run_once(
+def test_a_file_has_the_schema_though_that_is_created_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(building, "_BLANKS", {})
-    applied: list[list[str]] = []
-    monkeypatch.setattr(
-        building, "apply_migrations", lambda db: applied.append(apply_migrations(db))
-    )
+    created: list[None] = []
+    monkeypatch.setattr(building, "create_schema", lambda db: created.append(create_schema(db)))
 
     for name in ("first", "second"):
-        before = now()
         build(tmp_path / name, Order(Journal(tmp_path / "journal"), {}, []))
 
-    made = migrated()
+    with duckdb.connect() as db:
+        create_schema(db)
+        made = catalog(db)
     assert all(made[part] for part in ("tables", "columns", "views", "constraints", "functions"))
-    assert applied == [migration_names(), [], []]
+    assert len(created) == 1
     for name in ("first", "second"):
         with duckdb.connect(str(tmp_path / name), read_only=True) as db:
             assert catalog(db) == made
-            recorded = db.sql("select name from schema_migrations order by rowid").fetchall()
-            (since,) = db.sql("select min(applied_at) from schema_migrations").fetchall()[0]
-            assert [one for (one,) in recorded] == migration_names()
-    assert since >= before.replace(tzinfo=None)
+            assert schema_version(db) == VERSION
 
 
-def test_a_migration_that_was_changed_since_is_followed_as_it_is(
+def test_a_schema_that_was_changed_since_is_followed_as_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     order = Order(Journal(tmp_path / "journal"), {}, [])
     build(tmp_path / "before", order)
     shutil.copytree(SQL, tmp_path / "sql")
-    with (tmp_path / "sql" / "migrations" / "0003_published.sql").open("a") as file:
-        file.write(";\ncreate table more (one int)")
-    monkeypatch.setattr("eval_pipeline.queries.SQL", tmp_path / "sql")
+    with (tmp_path / "sql" / "schema" / "recorded.sql").open("a") as file:
+        file.write("create table more (one int);")
+    monkeypatch.setattr("eval_pipeline.results.queries.SQL", tmp_path / "sql")
 
     build(tmp_path / "after", order)
 

@@ -24,6 +24,7 @@ from eval_pipeline.defs import checkup as of_dagster
 from eval_pipeline.defs.instance import HistoryError, dagster_instance
 from eval_pipeline.errors import MendableError
 from eval_pipeline.journal import PREDICTIONS, Journal
+from eval_pipeline.results.schema import VERSION
 from eval_pipeline.settings import Settings
 from eval_pipeline_tests.builders import (
     a_journal,
@@ -449,7 +450,7 @@ def _spoilt(settings: Settings) -> None:
 
 def _newer(settings: Settings) -> None:
     with duckdb.connect(str(settings.database)) as db:
-        db.execute("insert into schema_migrations values ('9999_later.sql', now()::timestamp)")
+        db.execute("update schema_version set version = version + 1")
 
 
 def _otherwise_made(settings: Settings) -> None:
@@ -468,7 +469,7 @@ def _foreign(settings: Settings) -> None:
     [
         (_behind, WARNING, "The journal has more: runs, predictions, judged."),
         (_spoilt, WRONG, "can not be opened"),
-        (_newer, WRONG, "it has 9999_later.sql"),
+        (_newer, WRONG, f"(schema {VERSION + 1}, here {VERSION})"),
         (_otherwise_made, WARNING, "made by another version of this code"),
         (_foreign, WRONG, "can not be opened"),
     ],

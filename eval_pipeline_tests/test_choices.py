@@ -24,9 +24,9 @@ from eval_pipeline.cli.choices import (
     path_of,
     run_lines,
 )
-from eval_pipeline.finding import FoundRun
 from eval_pipeline.items import Brief
 from eval_pipeline.records import ItemKey
+from eval_pipeline.results.runs import FoundRun
 from eval_pipeline_tests.builders import NOON, a_model, settings_in
 
 PRICED = {"prompt": 2.5e-6, "completion": 1e-5}

@@ -14,7 +14,7 @@ from scipy.stats import norm, sem
 from statsmodels.stats.contingency_tables import mcnemar
 
 from eval_pipeline.records import Run
-from eval_pipeline.warehouse import Warehouse
+from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline_tests.boards import (
     ABOUT,
     EXAM,

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from eval_pipeline.comparing import Entry, compare_entries, compare_scores
-from eval_pipeline.queries import query_text
-from eval_pipeline.stats.bootstrap import seed_of
-from eval_pipeline.stats.intervals import Interval
-from eval_pipeline.stats.pairs import Differences, compare
+from eval_pipeline.results.comparisons import Entry, compare_entries, compare_scores
+from eval_pipeline.results.queries import query_text
+from eval_pipeline.results.stats.bootstrap import seed_of
+from eval_pipeline.results.stats.intervals import Interval
+from eval_pipeline.results.stats.pairs import Differences, compare
 from eval_pipeline_tests.boards import ITEMS, Scores, scores_of
 from eval_pipeline_tests.sampled import Row, rows_of
 

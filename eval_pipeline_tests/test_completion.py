@@ -10,7 +10,7 @@ from eval_pipeline.cli.completion import items
 from eval_pipeline.cli.main import app
 from eval_pipeline.journal import SIGHTINGS
 from eval_pipeline.records import Sighting
-from eval_pipeline.warehouse import Warehouse
+from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline_tests.builders import (
     NOON,
     a_benchmark,

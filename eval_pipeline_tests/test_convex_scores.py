@@ -10,7 +10,6 @@ import duckdb
 import pytest
 
 from eval_pipeline.deleting import what_would_go
-from eval_pipeline.finding import find_runs, runs_to_fix
 from eval_pipeline.importing.convex_scores import reading
 from eval_pipeline.importing.convex_scores.converting import convert
 from eval_pipeline.importing.convex_scores.converting import steps_of as our_steps
@@ -26,13 +25,13 @@ from eval_pipeline.importing.convex_scores.versions import cohorts_of
 from eval_pipeline.journal import PREDICTIONS, Journal
 from eval_pipeline.money import Ledger
 from eval_pipeline.options import Budget
-from eval_pipeline.overview import State, run_rows
 from eval_pipeline.records import Judgement, now
 from eval_pipeline.remote.receiving import Receiver
+from eval_pipeline.results.runs import State, find_runs, run_rows, runs_to_fix
+from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.runs import Mode
 from eval_pipeline.stages.judge import judge
 from eval_pipeline.stages.predict import Launch
-from eval_pipeline.warehouse import Warehouse
 from eval_pipeline_tests.builders import (
     a_journal,
     a_model,

@@ -14,12 +14,12 @@ import duckdb
 import pytest
 from pydantic_core import SchemaError
 
-from eval_pipeline.ad_hoc import MOST_ROWS
 from eval_pipeline.cli.main import main
 from eval_pipeline.cli.output import print_json
 from eval_pipeline.journal import Journal
+from eval_pipeline.results.user_query import MOST_ROWS
+from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.settings import Settings
-from eval_pipeline.warehouse import Warehouse
 from eval_pipeline_tests.boards import EXAM, graded, scores_of, taken
 from eval_pipeline_tests.builders import a_journal, settings_in
 from eval_pipeline_tests.project import BIN, call, environment
@@ -598,7 +598,7 @@ def test_an_export_that_fails_leaves_no_file_under_its_name(
     dead = tmp_path / ".exporting-999999999"
     dead.mkdir()
     with monkeypatch.context() as own:
-        own.setattr("eval_pipeline.exporting.schema_page", fail)
+        own.setattr("eval_pipeline.results.export.schema_page", fail)
         assert call(project, f"evals export {tmp_path}").returncode != 0
 
     assert list(tmp_path.iterdir()) == []

@@ -42,10 +42,10 @@ from eval_pipeline.money import Ledger
 from eval_pipeline.options import Budget
 from eval_pipeline.outcomes import Outcome
 from eval_pipeline.records import Attempt, Repeat
+from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.runs import Mode, RunError
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.predict import Launch
-from eval_pipeline.warehouse import Warehouse
 from eval_pipeline_tests.boards import EXAM, Records, answers, graded, taken, verdicts
 from eval_pipeline_tests.builders import a_diagnosis, a_journal, a_reclassification, settings_in
 from eval_pipeline_tests.project import call

@@ -171,10 +171,10 @@ def test_what_the_file_says_for_all_is_production_s_too(tmp_path: Path) -> None:
 
 
 READING = (
-    *("status", "runs", "leaderboard", "metrics", "doctor", "migrate status"),
-    *("show run-1 q1", "query select(1)", "benchmark list", "migrate up --dry-run"),
+    *("status", "runs", "leaderboard", "metrics", "doctor"),
+    *("show run-1 q1", "query select(1)", "benchmark list"),
 )
-WRITING = ("rebuild", "migrate up", "delete run-1 --yes", "prune --yes", "import zenmux .")
+WRITING = ("rebuild", "delete run-1 --yes", "prune --yes", "import zenmux .")
 
 
 def test_who_only_looks_at_production_changes_no_file_there(
@@ -185,7 +185,7 @@ def test_who_only_looks_at_production_changes_no_file_there(
     a_warehouse(tmp_path / "prod")
     before = files_in(tmp_path / "prod")
     # As on a branch that computes other numbers: everywhere else all would be built anew.
-    monkeypatch.setattr("eval_pipeline.warehouse.recipe", lambda: ["another way"])
+    monkeypatch.setattr("eval_pipeline.results.warehouse.recipe", lambda: ["another way"])
 
     read_codes = {
         command: call(tmp_path, f"evals --deployment prod {command}").returncode

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from eval_pipeline.ended import Asked, Ended, read_ended
 from eval_pipeline.journal import PREDICTIONS, Journal
+from eval_pipeline.results.runs import Asked, Ended, read_ended
 from eval_pipeline_tests.builders import NOON, a_journal, a_judgement, a_prediction, a_run
 
 PLAN = [("sample", f"q{number}") for number in range(1, 5)]

@@ -8,7 +8,7 @@ from rich.console import Console
 from eval_pipeline.reporting.cells import a_table, accuracy, named, usd
 from eval_pipeline.reporting.fitting import Cell, FittedTable
 from eval_pipeline.reporting.names import told_apart
-from eval_pipeline.reporting.offer import due_table
+from eval_pipeline.results.tables.listing import due_table
 
 LONG = "some-provider/a-very-long-model-name-2026-05-12-preview"
 NEXT_DAY = LONG.replace("12", "13")

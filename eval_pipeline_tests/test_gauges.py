@@ -13,12 +13,12 @@ from eval_pipeline.alive import alive
 from eval_pipeline.journal import ATTEMPTS, Journal
 from eval_pipeline.records import Usage
 from eval_pipeline.remote.tokens import Tokens, TokenScope
+from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.settings import Settings
 from eval_pipeline.viewer.app import build_app
 from eval_pipeline.viewer.exposition import Family, Sample, exposed
 from eval_pipeline.viewer.gauges import of_results
 from eval_pipeline.viewer.queue import Queue
-from eval_pipeline.warehouse import Warehouse
 from eval_pipeline_tests.builders import (
     a_benchmark,
     a_journal,

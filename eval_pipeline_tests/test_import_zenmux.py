@@ -16,8 +16,8 @@ from eval_pipeline.importing.zenmux.folders import ImportFolderError, ResultsFol
 from eval_pipeline.importing.zenmux.numbers import compared
 from eval_pipeline.importing.zenmux.suites import OWN
 from eval_pipeline.journal import JUDGED, PREDICTIONS, SIGHTINGS, Journal
-from eval_pipeline.queries import query, rows
 from eval_pipeline.records import Scope
+from eval_pipeline.results.queries import query, rows
 from eval_pipeline_tests.builders import a_question
 from eval_pipeline_tests.zenmux_results import (
     IDS,

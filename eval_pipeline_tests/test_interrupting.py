@@ -33,6 +33,7 @@ from eval_pipeline.providers.demo.server import DemoGateway
 from eval_pipeline.providers.demo.wire import ChatBody
 from eval_pipeline.providers.pace import Halted
 from eval_pipeline.records import Item, Sighting
+from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.running import gently, run_async
 from eval_pipeline.runs import Mode
 from eval_pipeline.settings import Settings
@@ -41,7 +42,6 @@ from eval_pipeline.stages.predict import Launch, predict
 from eval_pipeline.stages.rejudge import draw, rejudge
 from eval_pipeline.stages.workers import Tally
 from eval_pipeline.stages.workshop import Places
-from eval_pipeline.warehouse import Warehouse
 from eval_pipeline_tests.builders import NOON, a_question, settings_in
 from eval_pipeline_tests.project import ROOT, call, environment
 from eval_pipeline_tests.stand import JUDGE, STRONG, WEAK, Stand

@@ -19,6 +19,7 @@ from eval_pipeline.providers.chat import Asked, ChatReply, ChatRequest
 from eval_pipeline.providers.demo.server import DemoGateway
 from eval_pipeline.providers.pace import Halted
 from eval_pipeline.records import Prices, Usage
+from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.running import run_async
 from eval_pipeline.runs import Mode
 from eval_pipeline.stages.asking import Asking
@@ -26,7 +27,6 @@ from eval_pipeline.stages.judge import judge
 from eval_pipeline.stages.predict import Launch
 from eval_pipeline.stages.reviewing import Reviewing
 from eval_pipeline.stages.workers import Shift
-from eval_pipeline.warehouse import Warehouse
 from eval_pipeline_tests.builders import a_model, a_task, settings_in, write_task
 from eval_pipeline_tests.coding_stand import lend_toolchains
 from eval_pipeline_tests.stand import JUDGE, STRONG, WEAK, Stand, outcomes

@@ -22,7 +22,7 @@ from eval_pipeline.exam.labels import (
 )
 from eval_pipeline.journal import LABELS, Journal
 from eval_pipeline.records import Label
-from eval_pipeline.warehouse import Warehouse
+from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline_tests.builders import a_journal, a_prediction, a_run, settings_in
 
 SHOWN = Path("labels.csv")

@@ -11,10 +11,10 @@ import pytest
 
 from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.journal import SIGHTINGS
-from eval_pipeline.queries import query
 from eval_pipeline.records import Run, Sighting, Usage
-from eval_pipeline.reporting.leaderboard import leaderboard_tables
-from eval_pipeline.warehouse import Warehouse
+from eval_pipeline.results.queries import query
+from eval_pipeline.results.tables.leaderboard import leaderboard_tables
+from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline_tests.boards import (
     ABOUT,
     EXAM,

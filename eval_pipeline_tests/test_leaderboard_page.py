@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from eval_pipeline.reporting.leaderboard_page import leaderboard_page, write_leaderboard
+from eval_pipeline.results.tables.leaderboard import leaderboard_page, write_leaderboard
 from eval_pipeline_tests.boards import EXAM, Records, graded, scores_of, taken
 from eval_pipeline_tests.builders import NOON
 from eval_pipeline_tests.test_metadata import parts, rendered

@@ -15,11 +15,11 @@ from eval_pipeline.alive import alive
 from eval_pipeline.defs.instance import dagster_instance
 from eval_pipeline.defs.partitions import MODELS
 from eval_pipeline.journal import ATTEMPTS, SIGHTINGS, Journal
-from eval_pipeline.overview import run_rows
 from eval_pipeline.records import Attempt, ItemKey, Judgement, Prediction, Run, Sighting
-from eval_pipeline.reporting.offer import models_table
-from eval_pipeline.reporting.runs import failed_tables, runs_table, status_table
-from eval_pipeline.warehouse import Warehouse
+from eval_pipeline.results.runs import run_rows
+from eval_pipeline.results.tables.listing import models_table
+from eval_pipeline.results.tables.runs import failed_tables, runs_table, status_table
+from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline_tests.builders import (
     NOON,
     a_benchmark,

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from statsmodels.stats.proportion import proportion_confint
 
-from eval_pipeline import measuring
-from eval_pipeline.deriving import derive
-from eval_pipeline.queries import apply_migrations
-from eval_pipeline.stats.calibration import last_bin_dropped
+from eval_pipeline.results import metrics as measuring
+from eval_pipeline.results.derive import derive
+from eval_pipeline.results.schema import create_schema
+from eval_pipeline.results.stats.calibration import last_bin_dropped
 
 Reply = tuple[str, str, int, float | None, float | None]
 Scored = tuple[float, str, int, float]
@@ -23,7 +23,7 @@ SAMPLES = 2
 @pytest.fixture
 def db() -> Iterator[duckdb.DuckDBPyConnection]:
     with duckdb.connect() as connection:
-        apply_migrations(connection)
+        create_schema(connection)
         yield connection
 
 

@@ -11,9 +11,9 @@ from eval_pipeline.choosing import offered_models, unfinished
 from eval_pipeline.cli import menu
 from eval_pipeline.journal import SIGHTINGS, Journal
 from eval_pipeline.records import Sighting
+from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.runs import RunError
 from eval_pipeline.settings import Settings
-from eval_pipeline.warehouse import Warehouse
 from eval_pipeline_tests.builders import (
     NOON,
     a_benchmark,

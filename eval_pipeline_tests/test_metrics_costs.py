@@ -9,9 +9,9 @@ import pytest
 
 from eval_pipeline.plots.files import svg
 from eval_pipeline.plots.results import plot
-from eval_pipeline.queries import query
 from eval_pipeline.records import Prediction, Usage
-from eval_pipeline.warehouse import Warehouse
+from eval_pipeline.results.queries import query
+from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline_tests.boards import EXAM, ITEMS, Records, answers, scores_of, taken, verdicts
 from eval_pipeline_tests.builders import NOON, a_benchmark, a_prediction, a_question, a_run
 from eval_pipeline_tests.test_metrics import (

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from scipy.stats import sem
 from statsmodels.stats.proportion import proportion_confint
 
-from eval_pipeline.queries import query
-from eval_pipeline.stats.bootstrap import bootstrap_interval, seed_of
+from eval_pipeline.results.queries import query
+from eval_pipeline.results.stats.bootstrap import bootstrap_interval, seed_of
 from eval_pipeline_tests.sampled import (
     SAMPLED,
     SCORES,

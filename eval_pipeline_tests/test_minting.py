@@ -16,8 +16,8 @@ from eval_pipeline.benchmark import (
 )
 from eval_pipeline.cli.main import app
 from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, Journal
+from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.settings import Settings
-from eval_pipeline.warehouse import Warehouse
 from eval_pipeline_tests.builders import (
     a_journal,
     a_judgement,

@@ -13,8 +13,8 @@ import pytest
 from pydantic import SecretStr
 
 from eval_pipeline import notify
-from eval_pipeline.ended import Ended
 from eval_pipeline.notify import Failed, NotifyError, message, post
+from eval_pipeline.results.runs import Ended
 from eval_pipeline_tests.builders import NOON
 
 SECRET = "T0000/B0000/planted-0123456789"

@@ -12,9 +12,9 @@ from rich.console import Console
 from typer.testing import CliRunner, Result
 
 from eval_pipeline.cli.main import app
-from eval_pipeline.queries import query
-from eval_pipeline.reporting.leaderboard import leaderboard_tables
-from eval_pipeline.reporting.metrics import Slice, Wanted, metrics_tables, read_metrics
+from eval_pipeline.results.queries import query
+from eval_pipeline.results.tables.leaderboard import leaderboard_tables
+from eval_pipeline.results.tables.metrics import Slice, Wanted, metrics_tables, read_metrics
 from eval_pipeline_tests.boards import EXAM, ITEMS, Records, graded, taken, verdicts
 from eval_pipeline_tests.builders import settings_in
 from eval_pipeline_tests.project import call, run

@@ -6,10 +6,10 @@ import pytest
 
 from eval_pipeline.coding.records import Step
 from eval_pipeline.coding.reply import as_reply
-from eval_pipeline.finding import find_runs
-from eval_pipeline.outputs import OutputError, write_outputs
 from eval_pipeline.records import Judgement, Prediction, Run
-from eval_pipeline.warehouse import Warehouse
+from eval_pipeline.results.outputs import OutputError, write_outputs
+from eval_pipeline.results.runs import find_runs
+from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline_tests.builders import (
     NOON,
     a_benchmark,

@@ -12,7 +12,7 @@ from eval_pipeline.benchmark import Benchmark
 from eval_pipeline.coding.records import Step
 from eval_pipeline.journal import DIAGNOSES
 from eval_pipeline.records import ItemKey, Judgement, Prediction, Run
-from eval_pipeline.warehouse import Warehouse
+from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline_tests.builders import (
     NOON,
     a_benchmark,

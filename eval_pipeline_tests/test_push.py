@@ -19,7 +19,6 @@ from eval_pipeline.defs.graph import build_graph
 from eval_pipeline.defs.schedules import build_schedules
 from eval_pipeline.defs.sensors.discovery import build_discovery
 from eval_pipeline.deployment import journal_of
-from eval_pipeline.finding import FoundRun
 from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, SIGHTINGS, Journal, ReadOnlyError
 from eval_pipeline.providers.limits import RetryPolicy
 from eval_pipeline.records import Sighting
@@ -32,10 +31,11 @@ from eval_pipeline.remote.client import (
 )
 from eval_pipeline.remote.messages import MOST_RECORDS, ClosedRun, Received
 from eval_pipeline.remote.pushing import Pushed, Sent, batches, chosen_runs, push_run
+from eval_pipeline.results.runs import FoundRun
+from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.runs import RunError
 from eval_pipeline.settings import TOKEN, Settings
 from eval_pipeline.stages.predict import Launch
-from eval_pipeline.warehouse import Warehouse
 from eval_pipeline_tests.builders import NOON, a_judgement, a_warehouse, settings_in
 from eval_pipeline_tests.elsewhere import Deployment, batch, of_run, served
 from eval_pipeline_tests.elsewhere import Sent as SentRun

@@ -16,15 +16,15 @@ from scipy.stats import binomtest
 from sklearn.metrics import cohen_kappa_score, confusion_matrix
 
 from eval_pipeline.defs.config import ReliabilityConfig
-from eval_pipeline.deriving import derive
 from eval_pipeline.environment import SettingsError
 from eval_pipeline.journal import LABELS, REJUDGED, SIGHTINGS
 from eval_pipeline.providers.demo.faults import Faults
 from eval_pipeline.providers.demo.server import DemoGateway
-from eval_pipeline.queries import apply_migrations
 from eval_pipeline.records import Judgement, Label, Repeat, Sighting
-from eval_pipeline.reliability.report import Report
-from eval_pipeline.warehouse import Warehouse
+from eval_pipeline.results.derive import derive
+from eval_pipeline.results.schema import create_schema
+from eval_pipeline.results.tables.reliability import Report
+from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline_tests.builders import (
     NOON,
     a_benchmark,
@@ -108,7 +108,7 @@ class Court:
 @pytest.fixture(scope="module")
 def db() -> Iterator[duckdb.DuckDBPyConnection]:
     with duckdb.connect() as connection:
-        apply_migrations(connection)
+        create_schema(connection)
         yield connection
 
 

@@ -16,9 +16,9 @@ from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.journal import Journal
 from eval_pipeline.plots.files import svg
 from eval_pipeline.plots.results import plot
-from eval_pipeline.queries import query
 from eval_pipeline.records import Run
-from eval_pipeline.warehouse import Warehouse
+from eval_pipeline.results.queries import query
+from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline_tests.boards import EXAM, ITEMS, graded, scores_of, taken, verdicts
 from eval_pipeline_tests.builders import settings_in
 from eval_pipeline_tests.test_metrics import published

@@ -11,28 +11,28 @@ import pytest
 
 from eval_pipeline.alive import alive, launches_at_work
 from eval_pipeline.choosing import unfinished
-from eval_pipeline.finding import runs_to_fix
 from eval_pipeline.journal import ATTEMPTS, SIGHTINGS, Journal
 from eval_pipeline.options import Judge
-from eval_pipeline.overview import (
+from eval_pipeline.providers.demo.faults import Faults
+from eval_pipeline.providers.demo.server import DemoGateway
+from eval_pipeline.providers.gateways import Gateways
+from eval_pipeline.records import Attempt, Judgement, Model, Prediction, Run, Sighting
+from eval_pipeline.results.queries import query, rows
+from eval_pipeline.results.runs import (
     failed_replies,
     model_rows,
     named_judges,
     other_rows_to_fix,
     run_rows,
+    runs_to_fix,
 )
-from eval_pipeline.providers.demo.faults import Faults
-from eval_pipeline.providers.demo.server import DemoGateway
-from eval_pipeline.providers.gateways import Gateways
-from eval_pipeline.queries import query, rows
-from eval_pipeline.records import Attempt, Judgement, Model, Prediction, Run, Sighting
+from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.running import run_async
 from eval_pipeline.runs import Mode
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.grading import graders_of
 from eval_pipeline.stages.judge import judge
 from eval_pipeline.stages.predict import Launch
-from eval_pipeline.warehouse import Warehouse
 from eval_pipeline_tests.builders import (
     NOON,
     a_benchmark,

@@ -11,7 +11,7 @@ from sklearn.metrics import accuracy_score, cohen_kappa_score, confusion_matrix
 from statsmodels.stats.inter_rater import cohens_kappa as reference_kappa
 from statsmodels.stats.proportion import proportion_confint
 
-from eval_pipeline.stats.agreement import (
+from eval_pipeline.results.stats.agreement import (
     Confusion,
     base_rate,
     cohens_kappa,
@@ -214,7 +214,12 @@ def test_a_confusion_by_hand() -> None:
 def test_a_confusion_is_that_of_scikit_learn(pairs: list[tuple[bool, bool]]) -> None:
     truth, verdicts = zip(*pairs, strict=True)
 
-    found = Confusion.of(pairs)
+    found = Confusion(
+        tp=pairs.count((True, True)),
+        fp=pairs.count((False, True)),
+        tn=pairs.count((False, False)),
+        fn=pairs.count((True, False)),
+    )
 
     expected = confusion_matrix(truth, verdicts, labels=[True, False])
     assert found.table == expected.tolist()

@@ -11,7 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from eval_pipeline.stats.bootstrap import bootstrap_interval, bootstrap_means, sample_of, seed_of
+from eval_pipeline.results.stats.bootstrap import (
+    bootstrap_interval,
+    bootstrap_means,
+    sample_of,
+    seed_of,
+)
 
 LOTS = 200_000
 COARSE = ([0.0, 0.5, 1.0], [40, 25, 60])
@@ -186,7 +191,7 @@ def test_what_is_no_sample_is_refused(values: list[float], counts: list[float], 
 
 
 def test_a_seed_is_the_same_in_every_process() -> None:
-    code = "from eval_pipeline.stats.bootstrap import seed_of; print(seed_of('a/b', 'c'))"
+    code = "from eval_pipeline.results.stats.bootstrap import seed_of; print(seed_of('a/b', 'c'))"
     other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert int(other.stdout) == seed_of("a/b", "c")

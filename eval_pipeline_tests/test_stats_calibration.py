@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sklearn.metrics import brier_score_loss
 
-from eval_pipeline.stats.calibration import (
+from eval_pipeline.results.stats.calibration import (
     brier_score,
     equal_count_bins,
     expected_error,

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from eval_pipeline.stats.cautious import cautious
-from eval_pipeline.stats.pairs import Differences, compare
+from eval_pipeline.results.stats.intervals import cautious
+from eval_pipeline.results.stats.pairs import Differences, compare
 
 
 def test_the_interval_is_that_of_single_pairs_where_each_task_was_done_by_one_model() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import sem
 
-from eval_pipeline.stats.clusters import clustered_error
+from eval_pipeline.results.stats.intervals import clustered_error
 
 VALUES = st.lists(st.floats(-1, 1), min_size=2, max_size=30)
 

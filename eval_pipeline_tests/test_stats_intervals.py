@@ -6,10 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from statsmodels.stats.proportion import proportion_confint
 
-from eval_pipeline.stats.intervals import Interval, wilson
-from eval_pipeline_tests.project import ROOT
+from eval_pipeline.results.schema import create_schema
+from eval_pipeline.results.stats.intervals import Interval, wilson
 
-MACROS = ROOT / "eval_pipeline" / "sql" / "migrations" / "0002_intervals.sql"
 SHARES = [(0, 1), (1, 1), (0, 10), (3, 10), (10, 10), (1, 2500), (1249, 2500), (2.5, 7), (9.75, 10)]
 
 
@@ -23,7 +22,7 @@ def test_wilson_is_that_of_statsmodels(hits: float, n: int) -> None:
 @pytest.mark.parametrize(("hits", "n"), SHARES)
 def test_wilson_is_that_of_the_macros_in_sql(hits: float, n: int) -> None:
     with duckdb.connect() as db:
-        db.execute(MACROS.read_text("utf-8"))
+        create_schema(db)
         query = "select wilson_low($1::double, $2), wilson_high($1::double, $2)"
         expected = db.execute(query, [hits, n]).fetchone()
 

@@ -12,8 +12,8 @@ from scipy import stats
 from statsmodels.api import OLS
 from statsmodels.stats.contingency_tables import mcnemar as reference_mcnemar
 
-from eval_pipeline.stats.intervals import Interval
-from eval_pipeline.stats.pairs import (
+from eval_pipeline.results.stats.intervals import Interval
+from eval_pipeline.results.stats.pairs import (
     Differences,
     Paired,
     compare,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eval_pipeline.stats.ties import RankRange, letters, rank_range, tie_groups
+from eval_pipeline.results.stats.ranks import RankRange, letters, rank_range, tie_groups
 
 Pairs = list[tuple[int, int]]
 

@@ -24,6 +24,7 @@ from eval_pipeline.providers.demo.faults import Faults
 from eval_pipeline.providers.demo.minds import question_hash
 from eval_pipeline.providers.demo.server import DemoGateway
 from eval_pipeline.records import Prediction
+from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.settings import Settings
 from eval_pipeline.store import courier as courier_module
 from eval_pipeline.store import leases
@@ -32,7 +33,6 @@ from eval_pipeline.store.objects import Found, Objects, StoreError
 from eval_pipeline.store.place import Place
 from eval_pipeline.viewer import serving
 from eval_pipeline.viewer.health import look
-from eval_pipeline.warehouse import Warehouse
 from eval_pipeline_tests.bucket import BUCKET, SECRET, Bucket, bucket
 from eval_pipeline_tests.builders import (
     NOON,
@@ -444,8 +444,8 @@ def test_without_the_extra_it_is_said_which_one(
 
 def test_who_has_no_store_loads_nothing_for_it() -> None:
     code = (
-        "import sys, eval_pipeline.cli.main, eval_pipeline.deployment, eval_pipeline.warehouse, "
-        "eval_pipeline.stages.predict; "
+        "import sys, eval_pipeline.cli.main, eval_pipeline.deployment, "
+        "eval_pipeline.results.warehouse, eval_pipeline.stages.predict; "
         "sys.exit(any(name in sys.modules for name in ('obstore', 'eval_pipeline.store.courier')))"
     )
 

@@ -8,7 +8,7 @@ import pytest
 
 from eval_pipeline.defs import assets
 from eval_pipeline.defs.tables import described, rows_by_model
-from eval_pipeline.queries import apply_migrations
+from eval_pipeline.results.schema import create_schema
 from eval_pipeline_tests.builders import a_prediction, a_warehouse
 
 NAMED_OTHERWISE = {"run_reports": "failure_analysis"}
@@ -22,7 +22,7 @@ TABLES = sorted(
 @pytest.mark.parametrize("table", TABLES)
 def test_every_column_of_an_assets_table_says_its_type_and_what_it_means(table: str) -> None:
     with duckdb.connect() as db:
-        apply_migrations(db)
+        create_schema(db)
         told = described(db, table)
         found = db.table(table)
         columns = list(zip(found.columns, map(str, found.types), strict=True))

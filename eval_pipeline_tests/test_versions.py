@@ -17,8 +17,8 @@ from eval_pipeline.defs.resources import WarehouseResource
 from eval_pipeline.defs.versions import FILES, code_version, data_version
 from eval_pipeline.journal import DIAGNOSES, RECLASSIFIED
 from eval_pipeline.options import PACKAGE
-from eval_pipeline.queries import FORMULAS
 from eval_pipeline.records import Judgement, Prediction, Run
+from eval_pipeline.results.queries import FORMULAS
 from eval_pipeline.settings import Settings
 from eval_pipeline_tests.builders import (
     a_benchmark,
@@ -61,15 +61,15 @@ def change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, st
 
     def add(name: str, line: str) -> None:
         copy = tmp_path / f"package-{next(copies)}"
-        for path in {*PACKAGE.rglob("*.sql"), *PACKAGE.glob("*.py"), *PACKAGE.glob("[rs]*/*.py")}:
+        for path in {*PACKAGE.rglob("*.sql"), *PACKAGE.rglob("*.py")}:
             place = copy / path.relative_to(PACKAGE)
             place.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(path, place)
         with (copy / name).open("a", encoding="utf-8") as file:
             file.write(f"\n{line}\n")
         monkeypatch.setattr("eval_pipeline.defs.versions.PACKAGE", copy)
-        monkeypatch.setattr("eval_pipeline.queries.PACKAGE", copy)
-        monkeypatch.setattr("eval_pipeline.queries.SQL", copy / "sql")
+        monkeypatch.setattr("eval_pipeline.results.queries.PACKAGE", copy)
+        monkeypatch.setattr("eval_pipeline.results.queries.SQL", copy / "sql")
 
     return add
 
@@ -190,11 +190,11 @@ def test_a_setting_makes_out_of_date_what_it_decides(
         ("sql/derive/comparisons.sql", {"comparisons"}),
         ("sql/derive/leaderboard_entries.sql", {"leaderboard"}),
         ("sql/derive/judges.sql", {"judge_reliability"}),
-        ("measuring.py", {"metrics"}),
-        ("comparing.py", {"comparisons", "leaderboard"}),
-        ("stats/calibration.py", {"metrics"}),
-        ("stats/ties.py", {"comparisons", "leaderboard"}),
-        ("stats/agreement.py", {"judge_reliability"}),
+        ("results/metrics.py", {"metrics"}),
+        ("results/comparisons.py", {"comparisons", "leaderboard"}),
+        ("results/stats/calibration.py", {"metrics"}),
+        ("results/stats/ranks.py", {"comparisons", "leaderboard"}),
+        ("results/stats/agreement.py", {"judge_reliability"}),
         ("sql/summaries/leaderboard.sql", set()),
         ("sql/versions/metrics.sql", set()),
     ],
@@ -236,21 +236,20 @@ def test_no_query_and_no_formula_is_forgotten() -> None:
 
     minded = {name for names in FILES.values() for name in names}
 
-    # The cautious ones are for guidelines that are left out, which no asset is about; the front of
-    # the best for their price is drawn, and what another project published is printed: in no table.
-    printed = {"stats/cautious.py", "stats/pareto.py", "stats/published.py"}
-    assert (derived | formulas) - minded == printed
+    assert (derived | formulas) - minded == set()
 
 
 @pytest.mark.parametrize("asset", FILES)
 def test_what_a_formula_is_made_with_counts_too(asset: str) -> None:
-    used = re.compile(r"^from eval_pipeline\.((?:stats|reliability)\.\w+) import", re.MULTILINE)
+    used = re.compile(
+        r"^from eval_pipeline\.(results\.(?:stats\.\w+|reliability)) import", re.MULTILINE
+    )
     texts = [(PACKAGE / name).read_text() for name in FILES[asset] if name.endswith(".py")]
 
     imported = {f"{module.replace('.', '/')}.py" for text in texts for module in used.findall(text)}
 
     # Deriving loads the judges' measures for the table that needs them only.
-    own = set() if asset == "judge_reliability" else {"reliability/measuring.py"}
+    own = set() if asset == "judge_reliability" else {"results/reliability.py"}
     assert imported - set(FILES[asset]) - own == set()
 
 

@@ -14,7 +14,6 @@ from tempfile import TemporaryDirectory
 from threading import Event, Thread
 from typing import Any
 
-import duckdb
 import pytest
 
 from eval_pipeline.fingerprints import fingerprint
@@ -29,10 +28,8 @@ from eval_pipeline.journal import (
     STREAMS,
     Journal,
 )
-from eval_pipeline.queries import apply_migrations, migration_names
 from eval_pipeline.records import Attempt, Label, Repeat, Sighting
-from eval_pipeline.shown import covers, shown_of
-from eval_pipeline.warehouse import Warehouse
+from eval_pipeline.results.warehouse import Warehouse, covers, shown_of
 from eval_pipeline_tests.builders import (
     NOON,
     a_diagnosis,
@@ -65,7 +62,7 @@ import asyncio, sys
 from pathlib import Path
 from eval_pipeline.journal import PREDICTIONS, Journal
 from eval_pipeline.records import Prediction
-from eval_pipeline.warehouse import Warehouse
+from eval_pipeline.results.warehouse import Warehouse
 folder, rounds, rows, name = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[5]
 prediction = Prediction.model_validate_json(sys.argv[4])
 def named(name):
@@ -88,7 +85,7 @@ KILLED_PUBLISHER = """
 import os, signal, sys
 from pathlib import Path
 from eval_pipeline.journal import Journal
-from eval_pipeline.warehouse import Warehouse
+from eval_pipeline.results.warehouse import Warehouse
 os.fsync = lambda _: os.kill(os.getpid(), signal.SIGKILL)
 Warehouse(Path(sys.argv[1], "evals.duckdb"), Journal(Path(sys.argv[1], "journal"))).publish()
 """
@@ -116,7 +113,7 @@ def rows_of_all_tables(warehouse: Warehouse) -> dict[str, list[tuple[object, ...
             name: db.sql(f"from {name} order by all").fetchall()
             for (name,) in db.sql("show tables").fetchall()
             # The last of them tells ages, which grow from one look to the next.
-            if name not in {"published", "schema_migrations", "freshness"}
+            if name not in {"published", "schema_version", "freshness"}
         }
 
 
@@ -159,7 +156,7 @@ def test_publishing_makes_every_table_even_of_an_empty_journal(tmp_path: Path) -
     views = {"metrics_strict", "metrics_moderate", "freshness", "run_standing", "run_steps"}
     views.add("failure_analysis")
     ours = named_like_assets | loaded | derived | views
-    assert tables(warehouse) == ours | {"published", "schema_migrations"}
+    assert tables(warehouse) == ours | {"published", "schema_version"}
     assert not any(rows_of_all_tables(warehouse).values())
 
 
@@ -337,7 +334,7 @@ def test_who_waits_to_publish_does_nothing_if_that_was_published_meanwhile(
         waits.set()
         return found
 
-    monkeypatch.setattr("eval_pipeline.warehouse.shown_of", seen)
+    monkeypatch.setattr("eval_pipeline.results.warehouse.shown_of", seen)
     with warehouse.claim():
         thread = Thread(target=warehouse.publish)
         thread.start()
@@ -396,14 +393,3 @@ def test_what_a_killed_publisher_left_is_removed_and_the_old_file_stays(tmp_path
         "journal",
     }
     assert answers(warehouse) == [("q1", "42"), ("q2", "42")]
-
-
-def test_migrations_are_recorded_once_and_in_order(tmp_path: Path) -> None:
-    with duckdb.connect(str(tmp_path / "file.duckdb")) as db:
-        first = apply_migrations(db)
-        second = apply_migrations(db)
-        recorded = db.sql("select name from schema_migrations order by rowid").fetchall()
-
-    assert first == migration_names() == [name for (name,) in recorded]
-    assert second == []
-    assert first[0].startswith("0001_") and first == sorted(first)

@@ -10,10 +10,11 @@ import duckdb
 import pytest
 
 from eval_pipeline.journal import JournalError
-from eval_pipeline.queries import SQL, apply_migrations
-from eval_pipeline.warehouse import Warehouse, WarehouseError
+from eval_pipeline.results.queries import SQL
+from eval_pipeline.results.schema import VERSION, create_schema
+from eval_pipeline.results.warehouse import Warehouse, WarehouseError
 from eval_pipeline_tests.builders import NOON, a_journal, a_prediction, a_warehouse
-from eval_pipeline_tests.test_warehouse import the_warehouse
+from eval_pipeline_tests.test_warehouse import rows_of_all_tables, the_warehouse
 
 
 def read(warehouse: Warehouse) -> None:
@@ -29,7 +30,7 @@ def test_a_file_of_a_newer_version_is_refused_and_kept(
 ) -> None:
     warehouse = the_warehouse(tmp_path)
     with duckdb.connect(str(warehouse.path)) as newer:
-        newer.execute("insert into schema_migrations values ('9999_future.sql', now())")
+        newer.execute("update schema_version set version = version + 1")
     before = (warehouse.path.stat().st_ino, warehouse.path.read_bytes())
     a_journal(tmp_path, a_prediction("q2"))
 
@@ -64,7 +65,7 @@ def test_changed_sql_is_news_like_a_changed_journal(
     board = changed / "derive" / "leaderboard_entries.sql"
     halved = board.read_text().replace("\n    accuracy,\n", "\n    accuracy / 2 as accuracy,\n", 1)
     board.write_text(halved)
-    monkeypatch.setattr("eval_pipeline.queries.SQL", changed)
+    monkeypatch.setattr("eval_pipeline.results.queries.SQL", changed)
 
     warehouse.publish()
 
@@ -105,10 +106,10 @@ def test_a_file_that_can_not_be_built_leaves_the_old_one_and_says_what_to_do(
     before = warehouse.path.read_bytes()
     a_journal(tmp_path, a_prediction("q2"))
 
-    def full(_: object) -> None:
+    def full(*_: object) -> None:
         raise duckdb.IOException("Could not write file: No space left on device")
 
-    monkeypatch.setattr("eval_pipeline.building.apply_migrations", full)
+    monkeypatch.setattr("eval_pipeline.results.build._note", full)
     with pytest.raises(WarehouseError, match=r"all results are in the journal.*evals rebuild"):
         warehouse.publish()
 
@@ -151,7 +152,7 @@ def test_a_disk_that_fills_up_costs_nothing_that_was_there(small_disk: Path, roo
 )
 def test_the_interval_is_the_published_one(hits: int, items: int, low: float, high: float) -> None:
     with duckdb.connect() as db:
-        apply_migrations(db)
+        create_schema(db)
         found = db.execute("select wilson_low($1, $2), wilson_high($1, $2)", [hits, items])
         (interval,) = found.fetchall()
 
@@ -160,7 +161,7 @@ def test_the_interval_is_the_published_one(hits: int, items: int, low: float, hi
 
 def test_a_share_is_never_outside_of_its_interval() -> None:
     with duckdb.connect() as db:
-        apply_migrations(db)
+        create_schema(db)
         outside = db.sql(
             "select n, hits "
             "from range(1, 2000) as sizes(n), (values (0), (1), (n - 1), (n)) as chosen(hits) "
@@ -170,12 +171,88 @@ def test_a_share_is_never_outside_of_its_interval() -> None:
     assert outside == []
 
 
-def test_a_file_of_an_older_version_is_built_anew_before_it_is_read(tmp_path: Path) -> None:
-    warehouse = a_warehouse(tmp_path)
+def of_a_release_with_migrations(warehouse: Warehouse, number: int) -> None:
+    """Makes the file one that the code wrote which had so many migrations."""
     with duckdb.connect(str(warehouse.path)) as older:
-        older.execute("drop view run_steps")
-        older.execute("delete from schema_migrations where name = '0018_run_steps.sql'")
-        older.execute("delete from published where part = 'sql'")
+        older.execute("drop table schema_version")
+        older.execute("create table schema_migrations (name varchar primary key, at timestamp)")
+        for one in range(1, number + 1):
+            older.execute(f"insert into schema_migrations values ('{one:04}_some.sql', now())")
+        older.execute("update published set snapshot = 'another' where part = 'sql'")
+        if number < VERSION:
+            older.execute("drop view run_steps")
+
+
+@pytest.mark.parametrize("number", [18, VERSION])
+@pytest.mark.parametrize("publish", [False, True])
+def test_a_file_of_a_release_with_migrations_gives_the_same_numbers(
+    tmp_path: Path, number: int, *, publish: bool
+) -> None:
+    warehouse = the_warehouse(tmp_path)
+    before = rows_of_all_tables(warehouse)
+    of_a_release_with_migrations(warehouse, number)
+
+    if publish:
+        warehouse.publish()
+
+    found = rows_of_all_tables(warehouse)
+    if number == VERSION and not publish:  # it is read as it is
+        assert len(found.pop("schema_migrations")) == VERSION
+    assert found == before
+
+
+def test_a_file_of_the_last_release_with_migrations_is_read_without_its_journal(
+    tmp_path: Path,
+) -> None:
+    warehouse = the_warehouse(tmp_path)
+    before = rows_of_all_tables(warehouse)
+    of_a_release_with_migrations(warehouse, VERSION)
+    shutil.rmtree(warehouse.journal.root)
+
+    warehouse.publish()
+
+    found = rows_of_all_tables(warehouse)
+    assert {name: found[name] for name in before} == before
+
+
+def test_an_older_file_without_its_journal_is_refused_and_kept(tmp_path: Path) -> None:
+    warehouse = the_warehouse(tmp_path)
+    of_a_release_with_migrations(warehouse, 18)
+    shutil.rmtree(warehouse.journal.root)
+    before = warehouse.path.read_bytes()
+
+    for use in (Warehouse.publish, read):
+        with pytest.raises(WarehouseError, match=r"older version.*no journal.* to build it from"):
+            use(warehouse)
+
+    assert warehouse.path.read_bytes() == before
+
+
+def test_a_file_that_stands_alone_is_never_replaced_by_an_empty_one(tmp_path: Path) -> None:
+    warehouse = the_warehouse(tmp_path)
+    shutil.rmtree(warehouse.journal.root)
+    before = warehouse.path.read_bytes()
+
+    warehouse.publish()
+    with pytest.raises(WarehouseError, match="stands alone"):
+        warehouse.publish(force=True)
 
     with warehouse.reading() as db:
-        assert db.sql("from run_steps").fetchall() == []
+        assert db.table("judged").shape[0] == 1
+    assert warehouse.path.read_bytes() == before
+
+
+def test_an_older_file_where_it_can_not_be_replaced_is_said_to_be_one(tmp_path: Path) -> None:
+    warehouse = the_warehouse(tmp_path)
+    of_a_release_with_migrations(warehouse, 18)
+    warehouse.path.with_suffix(".lock").unlink(missing_ok=True)
+    warehouse.path.with_suffix(".lock").mkdir()  # so that not even root can claim it
+
+    with (
+        pytest.raises(WarehouseError, match=r"older version.* It can not be written"),
+        warehouse.reading(),
+    ):
+        pass
+
+    with warehouse.reading(apart=True) as db:  # for people's own SQL it will do
+        assert db.sql("select count(*) from judged").fetchone() == (1,)

@@ -14,9 +14,9 @@ from eval_pipeline.defs.went import how_asking_went, how_judging_went
 from eval_pipeline.providers.demo.faults import Faults
 from eval_pipeline.providers.demo.server import DemoGateway
 from eval_pipeline.records import Judgement, Prediction, Run
+from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.stages.predict import Launch
 from eval_pipeline.stages.workers import Tally
-from eval_pipeline.warehouse import Warehouse
 from eval_pipeline_tests.builders import (
     NOON,
     a_benchmark,

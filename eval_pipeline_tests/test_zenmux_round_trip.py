@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from eval_pipeline.finding import find_runs
 from eval_pipeline.importing.zenmux.writing import Exporter, ZenmuxExportError
+from eval_pipeline.results.runs import find_runs
+from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.runs import Mode
 from eval_pipeline.stages.predict import Launch
-from eval_pipeline.warehouse import Warehouse
 from eval_pipeline_tests.builders import (
     a_benchmark,
     a_journal,

@@ -9,8 +9,8 @@ from eval_pipeline.analysis.report.comments import Head
 from eval_pipeline.coding.records import Step, TestResult
 from eval_pipeline.journal import ATTEMPTS, DIAGNOSES, RECLASSIFIED, SIGHTINGS, VERSIONS, Journal
 from eval_pipeline.records import Judgement, Prediction, Run, Sighting, Usage
+from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.settings import Settings
-from eval_pipeline.warehouse import Warehouse
 from eval_pipeline_tests.builders import (
     NOON,
     a_benchmark,

@@ -8,10 +8,10 @@ from typing import Any
 from eval_pipeline.importing.zenmux.folders import results_folders
 from eval_pipeline.importing.zenmux.taking import Importer, Taken
 from eval_pipeline.journal import RUNS, Journal
-from eval_pipeline.queries import rows
 from eval_pipeline.records import Run
+from eval_pipeline.results.queries import rows
+from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.settings import Settings
-from eval_pipeline.warehouse import Warehouse
 from eval_pipeline_tests.builders import settings_in
 
 MODEL = "openai/gpt-5:azure"

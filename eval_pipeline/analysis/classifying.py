@@ -13,8 +13,8 @@ from eval_pipeline.closest import unknown
 from eval_pipeline.errors import MendableError
 from eval_pipeline.item_report.choosing import Chosen
 from eval_pipeline.journal import RECLASSIFIED, Journal
-from eval_pipeline.overview import Row
 from eval_pipeline.records import now, whole_characters
+from eval_pipeline.results.runs import Row
 
 
 class ClassifyingError(MendableError):

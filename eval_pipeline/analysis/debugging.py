@@ -12,7 +12,7 @@ from eval_pipeline.item_report.choosing import Chosen
 from eval_pipeline.item_report.gathering import ItemReport, ItemsOf, gather
 from eval_pipeline.item_report.page import Section, sections
 from eval_pipeline.journal import Journal
-from eval_pipeline.overview import Row
+from eval_pipeline.results.runs import Row
 from eval_pipeline.settings import Settings
 
 ANALYSIS = (

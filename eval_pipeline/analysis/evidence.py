@@ -10,8 +10,8 @@ from pydantic import TypeAdapter
 from eval_pipeline.analysis.failures import Failure
 from eval_pipeline.coding.records import CodingTask, Files, Step
 from eval_pipeline.coding.reply import UnreadableReply, read_files
-from eval_pipeline.queries import query, rows
 from eval_pipeline.records import ExamQuestion, Item
+from eval_pipeline.results.queries import query, rows
 
 _STEPS = TypeAdapter(tuple[Step, ...])
 

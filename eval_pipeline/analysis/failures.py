@@ -7,10 +7,17 @@ from typing import NamedTuple
 import duckdb
 
 from eval_pipeline.closest import unknown
-from eval_pipeline.finding import LATEST, FoundRun, find_runs
 from eval_pipeline.item_report.choosing import Chosen
-from eval_pipeline.overview import Row, failed_replies, rows_of, run_rows
-from eval_pipeline.queries import query, rows
+from eval_pipeline.results.queries import query, rows
+from eval_pipeline.results.runs import (
+    LATEST,
+    FoundRun,
+    Row,
+    failed_replies,
+    find_runs,
+    rows_of,
+    run_rows,
+)
 from eval_pipeline.runs import RunError
 
 WRONG = "wrong"

@@ -6,9 +6,9 @@ from enum import StrEnum
 
 import duckdb
 
-from eval_pipeline.overview import Row
-from eval_pipeline.queries import query, rows
-from eval_pipeline.stats.intervals import wilson
+from eval_pipeline.results.queries import query, rows
+from eval_pipeline.results.runs import Row
+from eval_pipeline.results.stats.intervals import wilson
 
 MOST = 10
 """Patterns of a kind that are told."""

@@ -13,10 +13,9 @@ from eval_pipeline.analysis.report import ReportError, Written, edited_in, write
 from eval_pipeline.analysis.report.naming import known_report
 from eval_pipeline.discovery import look_up
 from eval_pipeline.environment import SettingsError
-from eval_pipeline.finding import FoundRun
 from eval_pipeline.journal import Journal
-from eval_pipeline.overview import Row, run_rows
 from eval_pipeline.records import Model
+from eval_pipeline.results.runs import FoundRun, Row, run_rows
 from eval_pipeline.settings import SETTINGS_FILE, Settings
 
 

@@ -11,8 +11,7 @@ from eval_pipeline.analysis.failures import (
     find_latest,
     to_analyse,
 )
-from eval_pipeline.finding import FoundRun
-from eval_pipeline.overview import Row, State, run_rows
+from eval_pipeline.results.runs import FoundRun, Row, State, run_rows
 
 NOT_THE_MODEL_S = "which says nothing about the model"
 

@@ -19,12 +19,13 @@ from eval_pipeline.deployment import may_write
 from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.journal import FORMAT, STREAMS, Journal
 from eval_pipeline.journal.lines import JSONL
-from eval_pipeline.queries import migration_names, recipe
+from eval_pipeline.results.queries import recipe
+from eval_pipeline.results.schema import VERSION, schema_version
+from eval_pipeline.results.warehouse import QUERIES
 from eval_pipeline.settings import Settings
 from eval_pipeline.store.names import FORMAT as STORED_FORMAT
 from eval_pipeline.store.objects import LEASE_S, MissingError, Objects, StoreError
 from eval_pipeline.store.place import Place
-from eval_pipeline.warehouse import QUERIES
 
 MEGABYTE = 2**20
 SCARCE, TOO_LITTLE = 1024 * MEGABYTE, 64 * MEGABYTE
@@ -184,18 +185,18 @@ def _unopened(error: duckdb.Error) -> Finding:
 
 def _shown(db: duckdb.DuckDBPyConnection, settings: Settings) -> Iterator[Finding]:
     """Newer than this code, older than the journal, or as it is to be."""
-    applied = {name for (name,) in db.sql("select name from schema_migrations").fetchall()}
+    version = schema_version(db)
     kept = Journal(settings.journal)
     if not kept.snapshot():
-        yield _alone(applied, settings)
+        yield _alone(version, settings)
         return
     known = dict(db.sql("select part, snapshot from published").fetchall())
     behind = [
         one.name for one in STREAMS if known.get(one.name) != fingerprint(*kept.snapshot(one))
     ]
     size = _size(settings.database.stat().st_size)
-    if unknown := sorted(applied - set(migration_names())):
-        words = f"A newer version of eval_pipeline made it (it has {unknown[-1]})."
+    if version > VERSION:
+        words = f"A newer version of eval_pipeline made it (schema {version}, here {VERSION})."
         yield wrong(
             "DuckDB file", words, f"Update; or move {settings.database} away, and {REBUILD}"
         )
@@ -210,12 +211,13 @@ def _shown(db: duckdb.DuckDBPyConnection, settings: Settings) -> Iterator[Findin
         yield ok("DuckDB file", f"{size}, up to date with the journal.")
 
 
-def _alone(applied: set[str], settings: Settings) -> Finding:
+def _alone(version: int, settings: Settings) -> Finding:
     """Without a journal only the schema can be wrong."""
     words = f"{_size(settings.database.stat().st_size)}. There is no journal that it would show."
-    if applied == set(migration_names()):
+    if version == VERSION:
         return ok("DuckDB file", words)
-    return warning("DuckDB file", f"{words} Its schema is another one.", "evals migrate status")
+    words = f"{words} Its schema is {version}, here it is {VERSION}."
+    return warning("DuckDB file", words, "Restore the journal, or use the version that wrote it.")
 
 
 def _existing(folder: Path) -> Path:

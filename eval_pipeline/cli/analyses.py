@@ -13,10 +13,9 @@ from eval_pipeline.cli.places import results
 from eval_pipeline.defs.config import ReportsConfig
 from eval_pipeline.defs.launch import Instance, analyse_runs
 from eval_pipeline.deployment import journal_of, refuse_production
-from eval_pipeline.finding import FoundRun
-from eval_pipeline.overview import Row
 from eval_pipeline.progress import Watch
 from eval_pipeline.reporting.failures import analysed_table
+from eval_pipeline.results.runs import FoundRun, Row
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.workers import Tally
 

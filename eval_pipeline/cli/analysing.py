@@ -77,8 +77,8 @@ def failures(
     from eval_pipeline.alive import launches_at_work
     from eval_pipeline.analysis.failures import as_json as told
     from eval_pipeline.analysis.failures import documents_of, find_failed
-    from eval_pipeline.overview import named_judges
     from eval_pipeline.reporting.failures import debug_line, failures_tables, totals_lines
+    from eval_pipeline.results.runs import named_judges
     from eval_pipeline.settings import Settings
 
     settings = Settings.from_env()

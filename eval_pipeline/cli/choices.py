@@ -10,9 +10,9 @@ from eval_pipeline.untrusted import printable
 
 if TYPE_CHECKING:  # loading these takes a moment that `evals --help` does without
     from eval_pipeline.choosing import OfferedModel, Unfinished
-    from eval_pipeline.finding import FoundRun
     from eval_pipeline.items import Brief
     from eval_pipeline.records import Prices
+    from eval_pipeline.results.runs import FoundRun
     from eval_pipeline.settings import Settings
 
 ALL = ""

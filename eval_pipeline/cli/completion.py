@@ -80,7 +80,7 @@ def _as_typed(name: str) -> str:
 
 
 def _named(settings: "Settings", sort: str) -> list[str]:
-    from eval_pipeline.queries import query
+    from eval_pipeline.results.queries import query
 
     # Without parameters: for the first one, DuckDB loads pandas, which takes longer than the rest.
     with _results(settings) as db:
@@ -88,8 +88,8 @@ def _named(settings: "Settings", sort: str) -> list[str]:
 
 
 def _items_of(settings: "Settings", run: str) -> list[str]:
-    from eval_pipeline.finding import find_runs
-    from eval_pipeline.queries import query
+    from eval_pipeline.results.queries import query
+    from eval_pipeline.results.runs import find_runs
 
     with _results(settings) as db:
         ids = [found.run_id for found in find_runs(db, run)]

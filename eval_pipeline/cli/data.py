@@ -180,7 +180,7 @@ def rebuild() -> None:
 
 def schema() -> None:
     """Print the description of every table and column, as in docs/schema.md."""
-    from eval_pipeline.reporting.schema import schema_page
+    from eval_pipeline.results.schema import schema_page
 
     typer.echo(schema_page(), nl=False)
 

@@ -9,17 +9,16 @@ from eval_pipeline.cli.output import End, complain, end, print_json, say, show
 from eval_pipeline.cli.places import open_warehouse
 from eval_pipeline.deployment import journal_of
 from eval_pipeline.errors import MendableError
-from eval_pipeline.finding import find_runs
 from eval_pipeline.history import PAST_RUNS
 from eval_pipeline.outcomes import Outcome
-from eval_pipeline.outputs import write_outputs
-from eval_pipeline.overview import failed_replies
 from eval_pipeline.progress import Watch
 from eval_pipeline.providers.model_lists import shown
-from eval_pipeline.queries import query, rows
 from eval_pipeline.records import Scope
 from eval_pipeline.reporting.cells import a_table, accuracy, named, usd
 from eval_pipeline.reporting.fitting import FittedTable
+from eval_pipeline.results.outputs import write_outputs
+from eval_pipeline.results.queries import query, rows
+from eval_pipeline.results.runs import failed_replies, find_runs
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.workers import Tally, WorkedOn
 

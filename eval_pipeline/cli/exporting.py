@@ -14,7 +14,7 @@ from eval_pipeline.cli.output import AsJson, print_json, say
 from eval_pipeline.cli.places import open_warehouse, results
 
 if TYPE_CHECKING:  # loading it takes a moment that `evals --help` does without
-    from eval_pipeline.finding import FoundRun
+    from eval_pipeline.results.runs import FoundRun
 
 TABLES = "DIR"
 """What the export of tables is called among the commands; to use it, a folder is named instead."""
@@ -86,9 +86,9 @@ def tables(
 
     With --run, tables that compare runs or judges with each other are left out.
     """
-    from eval_pipeline.ad_hoc import in_words, interruptibly
-    from eval_pipeline.exporting import export_tables
-    from eval_pipeline.finding import find_runs
+    from eval_pipeline.results.export import export_tables
+    from eval_pipeline.results.runs import find_runs
+    from eval_pipeline.results.user_query import in_words, interruptibly
 
     with open_warehouse().reading(apart=True) as db:
         chosen = [found for name in run or () for found in find_runs(db, name)]
@@ -125,11 +125,11 @@ def inspect(
     Every reply is a sample with prompt, target, output, scores and steps. What could not be asked
     or judged is an error there, never a 0.
     """
-    from eval_pipeline.ad_hoc import in_words
     from eval_pipeline.deployment import journal_of
-    from eval_pipeline.finding import find_runs
     from eval_pipeline.inspect_log.gathering import RunToLog
     from eval_pipeline.inspect_log.writing import export_log
+    from eval_pipeline.results.runs import find_runs
+    from eval_pipeline.results.user_query import in_words
     from eval_pipeline.settings import Settings
 
     settings = Settings.from_env()
@@ -167,8 +167,8 @@ def zenmux(
 
     A launch for several models is written with all of them, unless one is named: model@RUN.
     """
-    from eval_pipeline.finding import find_runs
     from eval_pipeline.importing.zenmux.writing import Exporter
+    from eval_pipeline.results.runs import find_runs
 
     journal = open_warehouse().journal
     with results() as db:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:  # these take a moment to load that `evals --help` does withou
     from eval_pipeline.importing.zenmux.files import Problem
     from eval_pipeline.importing.zenmux.numbers import Compared
     from eval_pipeline.importing.zenmux.taking import Taken
-    from eval_pipeline.stats.published import Published
+    from eval_pipeline.results.stats.calibration import Published
 
 imports = typer.Typer(no_args_is_help=True, help="Results of other projects, as runs here.")
 imports.command("convex-scores")(convex_scores.convex_scores)

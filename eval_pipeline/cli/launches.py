@@ -29,12 +29,11 @@ from eval_pipeline.defs.launch import (
 )
 from eval_pipeline.deployment import journal_of, refuse_production
 from eval_pipeline.discovery import look, look_up, pick
-from eval_pipeline.finding import FoundRun, find_runs, runs_to_fix
 from eval_pipeline.importing.askable import untold, untold_error
 from eval_pipeline.journal import RUNS
 from eval_pipeline.options import Selection
-from eval_pipeline.overview import named_judges
 from eval_pipeline.progress import watching
+from eval_pipeline.results.runs import FoundRun, find_runs, named_judges, runs_to_fix
 from eval_pipeline.running import gently, raise_if_interrupted, run_async
 from eval_pipeline.runs import Mode, check_filter
 from eval_pipeline.settings import Settings

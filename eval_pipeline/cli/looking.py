@@ -48,7 +48,7 @@ def list_items(
     """List what there is to run: suites, categories, experiments; or the items themselves."""
     from eval_pipeline import offer
     from eval_pipeline.benchmark import load_benchmark
-    from eval_pipeline.reporting.offer import experiments_table, items_table, suites_table
+    from eval_pipeline.results.tables.listing import experiments_table, items_table, suites_table
     from eval_pipeline.settings import Settings
 
     settings = Settings.from_env()
@@ -79,8 +79,8 @@ def models(
 ) -> None:
     """List the models that gateways offer: prices, abilities, which are selected."""
     from eval_pipeline.closest import unknown
-    from eval_pipeline.overview import chosen_models, model_rows
-    from eval_pipeline.reporting.offer import models_table
+    from eval_pipeline.results.runs import chosen_models, model_rows
+    from eval_pipeline.results.tables.listing import models_table
 
     if only_due:
         return due(as_json=as_json)
@@ -107,7 +107,7 @@ def due(*, as_json: AsJson = False) -> None:
     from eval_pipeline.defs.schedules import NOBODY, decide_all
     from eval_pipeline.due import for_people, summed_up
     from eval_pipeline.records import now
-    from eval_pipeline.reporting.offer import due_table
+    from eval_pipeline.results.tables.listing import due_table
     from eval_pipeline.settings import Settings
 
     settings = Settings.from_env()
@@ -129,8 +129,8 @@ def runs(
 ) -> None:
     """List all runs, the newest first."""
     from eval_pipeline.alive import launches_at_work
-    from eval_pipeline.overview import named_judges, run_rows
-    from eval_pipeline.reporting.runs import runs_table
+    from eval_pipeline.results.runs import named_judges, run_rows
+    from eval_pipeline.results.tables.runs import runs_table
     from eval_pipeline.settings import Settings
 
     settings = Settings.from_env()
@@ -162,15 +162,15 @@ def status(
 ) -> None:
     """Tell how the latest runs, or one, stand: answered, failed, judged, and what to do next."""
     from eval_pipeline.alive import launches_at_work
-    from eval_pipeline.finding import find_runs
-    from eval_pipeline.overview import (
+    from eval_pipeline.results.runs import (
         failed_replies,
+        find_runs,
         named_judges,
         other_rows_to_fix,
         rows_of,
         run_rows,
     )
-    from eval_pipeline.reporting.runs import other_steps_left
+    from eval_pipeline.results.tables.runs import other_steps_left
     from eval_pipeline.settings import Settings
 
     settings = Settings.from_env()
@@ -229,7 +229,12 @@ def show_item(
 
 
 def _show_status(rows: Sequence[dict[str, Any]], run: str | None) -> None:
-    from eval_pipeline.reporting.runs import categories_table, code_table, status_table, steps_left
+    from eval_pipeline.results.tables.runs import (
+        categories_table,
+        code_table,
+        status_table,
+        steps_left,
+    )
 
     show(status_table(rows, "Latest runs" if run is None else "Run"))
     for row in rows:
@@ -242,7 +247,7 @@ def _show_status(rows: Sequence[dict[str, Any]], run: str | None) -> None:
 
 
 def _show_failed(rows: Sequence[dict[str, Any]], replies: Sequence[dict[str, Any]]) -> None:
-    from eval_pipeline.reporting.runs import failed_line, failed_tables, show_line
+    from eval_pipeline.results.tables.runs import failed_line, failed_tables, show_line
 
     by_run: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for one in replies:

@@ -20,7 +20,6 @@ from eval_pipeline.cli import (
     importing,
     launching,
     looking,
-    migrating,
     numbers,
     push,
     tokens,
@@ -75,7 +74,6 @@ for panel, name, command in (
     app.command(name, rich_help_panel=panel)(command)
 app.add_typer(web.site, name="site", rich_help_panel=READING)
 app.add_typer(numbers.benchmark, name="benchmark", rich_help_panel=NUMBERS)
-app.add_typer(migrating.migrate, name="migrate", rich_help_panel=DATA)
 app.add_typer(tokens.tokens, name="tokens", rich_help_panel=DATA)
 app.add_typer(exporting.export, name="export", rich_help_panel=DATA)
 app.add_typer(importing.imports, name="import", rich_help_panel=DATA)

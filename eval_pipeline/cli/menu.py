@@ -134,7 +134,7 @@ def _with_budget(wanted: Chosen, settings: "Settings") -> Chosen | None:
 def _again(settings: "Settings") -> list[str] | None:
     from eval_pipeline.choosing import offered_models
     from eval_pipeline.deployment import journal_of
-    from eval_pipeline.finding import LATEST, find_runs
+    from eval_pipeline.results.runs import LATEST, find_runs
 
     with results(settings) as db:
         runs = find_runs(db, LATEST)
@@ -146,7 +146,7 @@ def _again(settings: "Settings") -> list[str] | None:
 def _go_on(settings: "Settings") -> list[str] | None:
     from eval_pipeline.alive import launches_at_work
     from eval_pipeline.choosing import unfinished
-    from eval_pipeline.overview import named_judges
+    from eval_pipeline.results.runs import named_judges
 
     judges, at_work = named_judges(settings.judge), launches_at_work(settings.journal)
     warehouse = open_warehouse(settings)

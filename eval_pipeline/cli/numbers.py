@@ -14,10 +14,10 @@ from eval_pipeline.cli.places import open_warehouse
 if TYPE_CHECKING:  # loading these takes a moment that `evals --help` does without
     import duckdb
 
-    from eval_pipeline.reporting.metrics import Row, Wanted
-    from eval_pipeline.side_by_side import Side, SideBySide
-    from eval_pipeline.stats.intervals import Interval
-    from eval_pipeline.stats.published import Published
+    from eval_pipeline.results.side_by_side import Side, SideBySide
+    from eval_pipeline.results.stats.calibration import Published
+    from eval_pipeline.results.stats.intervals import Interval
+    from eval_pipeline.results.tables.metrics import Row, Wanted
 
 MINT = "evals benchmark mint"
 _PAIRED = ("items", "difference", "standard_error", "better", "worse", "test", "p_value")
@@ -44,8 +44,8 @@ def leaderboard(*, as_json: AsJson = False) -> None:
 
 
 def _print_leaderboard(db: "duckdb.DuckDBPyConnection") -> None:
-    from eval_pipeline.queries import query
-    from eval_pipeline.reporting.leaderboard import leaderboard_tables, steps_table
+    from eval_pipeline.results.queries import query
+    from eval_pipeline.results.tables.leaderboard import leaderboard_tables, steps_table
 
     rows = query(db, "summaries/leaderboard").df()
     if rows.empty:
@@ -88,7 +88,7 @@ def metrics(
     as_json: AsJson = False,
 ) -> None:
     """Print accuracy with its interval, calibration, cost and speed of each model's latest run."""
-    from eval_pipeline.reporting.metrics import (
+    from eval_pipeline.results.tables.metrics import (
         Wanted,
         left_out_lines,
         metrics_tables,
@@ -146,9 +146,9 @@ def compare(
     as_json: AsJson = False,
 ) -> None:
     """Compare two models or runs item by item: who is better, and is that more than chance?"""
-    from eval_pipeline.reporting.comparison import comparison_lines, differences_table
+    from eval_pipeline.results.side_by_side import compare_sides
+    from eval_pipeline.results.tables.comparison import comparison_lines, differences_table
     from eval_pipeline.settings import Settings
-    from eval_pipeline.side_by_side import compare_sides
 
     settings = Settings.from_env()
     with open_warehouse().reading() as db:
@@ -187,8 +187,8 @@ def mint_version(
 @benchmark.command("list")
 def list_versions(*, as_json: AsJson = False) -> None:
     """Every version with its runs; the published one is what the leaderboard shows."""
-    from eval_pipeline.queries import query
-    from eval_pipeline.reporting.offer import versions_table
+    from eval_pipeline.results.queries import query
+    from eval_pipeline.results.tables.listing import versions_table
 
     with open_warehouse().reading() as db:
         if as_json:
@@ -199,14 +199,14 @@ def list_versions(*, as_json: AsJson = False) -> None:
 
 def _rows(db: "duckdb.DuckDBPyConnection", name: str) -> list[dict[str, Any]]:
     """A summary by column."""
-    from eval_pipeline.queries import query, rows
+    from eval_pipeline.results.queries import query, rows
 
     return rows(query(db, f"summaries/{name}"))
 
 
 def _comparison(found: "SideBySide") -> dict[str, object]:
     """All that is known of it, under the names of the table `comparisons`."""
-    from eval_pipeline.stats.intervals import LEVEL
+    from eval_pipeline.results.stats.intervals import LEVEL
 
     paired = found.compared.paired
     p_value = paired.p_value if found.corrected is None else found.corrected

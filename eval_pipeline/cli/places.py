@@ -11,8 +11,8 @@ if TYPE_CHECKING:  # these take a moment to load that `evals --help` does withou
     import duckdb
 
     from eval_pipeline.journal import Stream
+    from eval_pipeline.results.warehouse import Warehouse
     from eval_pipeline.settings import Settings
-    from eval_pipeline.warehouse import Warehouse
 
 _looked_into: set[str] = set()
 """The stores of which this command has all that was there when it began."""
@@ -23,8 +23,8 @@ LARGE = 200_000_000
 def open_warehouse(settings: "Settings | None" = None) -> "Warehouse":
     """The results of the project in the current folder."""
     from eval_pipeline.deployment import journal_of
+    from eval_pipeline.results.warehouse import Warehouse
     from eval_pipeline.settings import Settings
-    from eval_pipeline.warehouse import Warehouse
 
     settings = settings or Settings.from_env()
     warehouse = Warehouse(settings.database, journal_of(settings))

@@ -40,10 +40,10 @@ def push(
     What is there already is left as it is, so that it may be repeated, also if it was interrupted.
     """
     from eval_pipeline.deployment import journal_of
-    from eval_pipeline.finding import find_runs
     from eval_pipeline.journal import RUNS
     from eval_pipeline.remote.client import Server, checked_address
     from eval_pipeline.remote.pushing import chosen_runs, push_run
+    from eval_pipeline.results.runs import find_runs
     from eval_pipeline.settings import Settings
 
     settings, address = Settings.from_env(), checked_address(to, insecure_http=insecure_http)

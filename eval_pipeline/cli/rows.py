@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # these take a moment to load that `evals --help` does withou
     from rich.console import RenderableType
     from rich.table import Table
 
-    from eval_pipeline.ad_hoc import FirstRows
+    from eval_pipeline.results.user_query import FirstRows
 
 LONGEST_CELL = 300
 LARGE = 1000
@@ -75,8 +75,8 @@ def print_rows(
     db: "duckdb.DuckDBPyConnection", sql: str, form: Format, output: Path | None
 ) -> None:
     """Runs the query and hands its rows on."""
-    from eval_pipeline.ad_hoc import first_rows, in_words, interruptibly, only_reading
-    from eval_pipeline.exporting import opened, stream_rows, write_result, write_rows
+    from eval_pipeline.results.export import opened, stream_rows, write_result, write_rows
+    from eval_pipeline.results.user_query import first_rows, in_words, interruptibly, only_reading
 
     statement = interruptibly(db, lambda: only_reading(db, sql))
     if form is Format.TABLE:
@@ -93,7 +93,7 @@ def print_rows(
 
 
 def _by_suffix(path: Path) -> Format:
-    from eval_pipeline.exporting import SUFFIXES
+    from eval_pipeline.results.export import SUFFIXES
 
     form = SUFFIXES.get(path.suffix.lower())
     if form is None:

@@ -10,11 +10,10 @@ import duckdb
 import numpy as np
 
 from eval_pipeline.coding.ablation import Ablation, Variation
-from eval_pipeline.comparing import Entry, compare_scores, differences_of
-from eval_pipeline.queries import query
-from eval_pipeline.stats.cautious import cautious
-from eval_pipeline.stats.intervals import LEVEL
-from eval_pipeline.stats.pairs import Paired, holm
+from eval_pipeline.results.comparisons import Entry, compare_scores, differences_of
+from eval_pipeline.results.queries import query
+from eval_pipeline.results.stats.intervals import LEVEL, cautious
+from eval_pipeline.results.stats.pairs import Paired, holm
 
 COMPARED = "compared"
 EACH = 1000

@@ -39,7 +39,7 @@ from eval_pipeline.discovery import look_up, refresh
 from eval_pipeline.exam.labels import load_labels
 from eval_pipeline.journal import ITEMS, RUNS, SIGHTINGS, VERSIONS
 from eval_pipeline.records import now
-from eval_pipeline.reporting.leaderboard_page import write_leaderboard
+from eval_pipeline.results.tables.leaderboard import write_leaderboard
 from eval_pipeline.running import run_async
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.analyse import analyse

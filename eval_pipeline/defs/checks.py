@@ -13,7 +13,7 @@ import duckdb
 from eval_pipeline.defs.metadata import listed, markdown
 from eval_pipeline.defs.partitions import models_of
 from eval_pipeline.defs.resources import WarehouseResource
-from eval_pipeline.queries import query, rows
+from eval_pipeline.results.queries import query, rows
 
 EXAMPLES = 10
 NAMED_MODELS = 3

@@ -11,7 +11,7 @@ from tabulate import tabulate
 from eval_pipeline.discovery import known_models
 from eval_pipeline.journal import Journal
 from eval_pipeline.progress import Stage, under_way
-from eval_pipeline.queries import query, rows
+from eval_pipeline.results.queries import query, rows
 from eval_pipeline.running import run_async
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.workers import Tally

@@ -7,8 +7,8 @@ import dagster as dg
 from eval_pipeline.defs.metadata import listed
 from eval_pipeline.defs.resources import WarehouseResource
 from eval_pipeline.records import now
-from eval_pipeline.reliability.measures import OWN_FAMILY
-from eval_pipeline.reliability.report import Report
+from eval_pipeline.results.reliability import OWN_FAMILY
+from eval_pipeline.results.tables.reliability import Report
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.workers import Tally
 
@@ -43,5 +43,5 @@ def own_family(warehouse: WarehouseResource) -> dg.MarkdownMetadataValue:
     """A sentence for each judge that grades models of its own vendor."""
     with warehouse.get_connection() as db:
         rows = Report.of(db, []).rows
-    sentences = dict.fromkeys(row.warning or "" for row in rows if row.measure == OWN_FAMILY)
+    sentences = dict.fromkeys(row["warning"] or "" for row in rows if row["measure"] == OWN_FAMILY)
     return listed(list(sentences)[:MOST_WARNINGS])

@@ -14,8 +14,8 @@ from eval_pipeline.alive import alive
 from eval_pipeline.deployment import journal_of
 from eval_pipeline.environment import SettingsError
 from eval_pipeline.journal import Journal, Stream
+from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.settings import Settings
-from eval_pipeline.warehouse import Warehouse
 
 _SETTINGS: dict[str, Settings] = {}
 """By journal folder. Dagster shows the configuration of resources, so no key is in there, and takes

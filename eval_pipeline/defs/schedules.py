@@ -13,8 +13,8 @@ from eval_pipeline.discovery import known_models
 from eval_pipeline.due import Decision, decide, for_people, standings, summed_up
 from eval_pipeline.environment import SettingsError
 from eval_pipeline.journal import ATTEMPTS, SIGHTINGS, Journal, ReadOnlyError
+from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.settings import Settings
-from eval_pipeline.warehouse import Warehouse
 
 DUE = "evals/due"
 """The tag of a run that the schedule requested: why."""

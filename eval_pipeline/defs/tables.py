@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import dagster as dg
 import duckdb
 
-from eval_pipeline.queries import query
+from eval_pipeline.results.queries import query
 
 SCHEMA = "main"
 

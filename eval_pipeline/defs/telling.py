@@ -10,9 +10,9 @@ from eval_pipeline.defs.jobs import PART_OF
 from eval_pipeline.defs.launch import innermost, is_interruption, words_of
 from eval_pipeline.defs.partitions import MODELS, ONE, RANGE_END, RANGE_START, SOME, models_named
 from eval_pipeline.deployment import journal_of
-from eval_pipeline.ended import Asked, read_ended
 from eval_pipeline.notify import Failed, quoted
 from eval_pipeline.records import now
+from eval_pipeline.results.runs import Asked, read_ended
 from eval_pipeline.settings import Settings
 
 NOTHING_TOLD = "This run has been marked as failed from outside the execution context."

@@ -16,8 +16,8 @@ from eval_pipeline.exam.verdict import SCHEMA
 from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.kinds import Prompts, read_prompt
 from eval_pipeline.options import PACKAGE
-from eval_pipeline.queries import query
 from eval_pipeline.records import PROTOCOL
+from eval_pipeline.results.queries import query
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.reviewing import PROMPT as REVIEW_PROMPT
 
@@ -36,18 +36,17 @@ _SCORES = (
     "sql/load/predictions.sql",
     "sql/load/judged.sql",
     "sql/derive/scores.sql",
-    "deriving.py",
+    "results/derive.py",
 )
 _COMPARED = (
     *_SCORES,
     "sql/derive/metrics.sql",
     "sql/derive/entries.sql",
-    "comparing.py",
-    "stats/bootstrap.py",
-    "stats/clusters.py",
-    "stats/intervals.py",
-    "stats/pairs.py",
-    "stats/ties.py",
+    "results/comparisons.py",
+    "results/stats/bootstrap.py",
+    "results/stats/intervals.py",
+    "results/stats/pairs.py",
+    "results/stats/ranks.py",
 )
 FILES: Mapping[str, Sequence[str]] = {
     "dataset": ("sql/load/versions.sql", "sql/load/items.sql"),
@@ -60,11 +59,10 @@ FILES: Mapping[str, Sequence[str]] = {
         "sql/load/labels.sql",
         "sql/derive/judges.sql",
         "sql/derive/judge_reliability.sql",
-        "deriving.py",
-        "reliability/measures.py",
-        "reliability/measuring.py",
-        "stats/agreement.py",
-        "stats/intervals.py",
+        "results/derive.py",
+        "results/reliability.py",
+        "results/stats/agreement.py",
+        "results/stats/intervals.py",
     ),
     "run_reports": ("sql/load/diagnoses.sql", "sql/load/reclassified.sql"),
     "metrics": (
@@ -72,10 +70,10 @@ FILES: Mapping[str, Sequence[str]] = {
         "sql/derive/metrics.sql",
         "sql/derive/pass_at_k.sql",
         "sql/derive/calibration_bins.sql",
-        "measuring.py",
-        "stats/bootstrap.py",
-        "stats/calibration.py",
-        "stats/intervals.py",
+        "results/metrics.py",
+        "results/stats/bootstrap.py",
+        "results/stats/calibration.py",
+        "results/stats/intervals.py",
     ),
     "comparisons": (*_COMPARED, "sql/derive/comparisons.sql"),
     # Its ranks and ties come from comparing, and are not in comparisons.

@@ -10,8 +10,8 @@ from eval_pipeline.analysis.scope import Scope
 from eval_pipeline.defs.metadata import Metadata, listed, markdown, rounded, tallied
 from eval_pipeline.defs.tables import rows_by_model
 from eval_pipeline.outcomes import Outcome
-from eval_pipeline.queries import query, rows
 from eval_pipeline.record import Record
+from eval_pipeline.results.queries import query, rows
 from eval_pipeline.stages.predict import Launch
 from eval_pipeline.stages.workers import Tally
 

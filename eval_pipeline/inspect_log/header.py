@@ -7,7 +7,7 @@ from typing import NamedTuple
 from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.inspect_log.messages import Document, usage
 from eval_pipeline.inspect_log.samples import Names, error, moment
-from eval_pipeline.overview import Row
+from eval_pipeline.results.runs import Row
 
 LOG_VERSION = 2
 """Of Inspect's format."""

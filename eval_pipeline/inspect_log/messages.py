@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from eval_pipeline.overview import Row
 from eval_pipeline.records import Item
+from eval_pipeline.results.runs import Row
 
 Document = dict[str, Any]
 STOPPED = {

@@ -9,8 +9,8 @@ from eval_pipeline.coding.records import CodingTask
 from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.inspect_log.messages import Document, asked, output, reply, trouble, usage
 from eval_pipeline.item_report.prompt import Prompt
-from eval_pipeline.overview import Row
 from eval_pipeline.records import Item
+from eval_pipeline.results.runs import Row
 
 NOT_ASKED = "It was not asked."
 NOT_JUDGED = "It was not judged."

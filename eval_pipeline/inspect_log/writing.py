@@ -12,11 +12,11 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 import orjson
 
-from eval_pipeline.exporting import ExportError, replacing
 from eval_pipeline.inspect_log.gathering import RunToLog
 from eval_pipeline.inspect_log.header import header_of, names_of, start_of
 from eval_pipeline.inspect_log.messages import Document
 from eval_pipeline.inspect_log.samples import Answered, sample_of, summary_of
+from eval_pipeline.results.export import ExportError, replacing
 
 PACKED_AS_WELL_AS = 3
 """Of 9: better takes twice as long and saves a tenth."""

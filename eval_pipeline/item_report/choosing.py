@@ -7,9 +7,9 @@ from typing import NamedTuple
 import duckdb
 
 from eval_pipeline.closest import unknown
-from eval_pipeline.finding import find_runs
-from eval_pipeline.queries import query
 from eval_pipeline.records import ItemKey
+from eval_pipeline.results.queries import query
+from eval_pipeline.results.runs import find_runs
 from eval_pipeline.runs import RunError
 
 

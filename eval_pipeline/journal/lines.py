@@ -13,7 +13,7 @@ import duckdb
 from pydantic import ValidationError
 from pydantic_core import to_json
 
-from eval_pipeline.engines import cursor
+from eval_pipeline.connections import cursor
 from eval_pipeline.journal.disk import GoneError, JournalError
 from eval_pipeline.record import Record
 

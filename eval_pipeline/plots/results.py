@@ -10,7 +10,7 @@ from eval_pipeline.plots.accuracy import accuracy_plot
 from eval_pipeline.plots.categories import category_plot
 from eval_pipeline.plots.cost import cost_plot
 from eval_pipeline.plots.reliability import reliability_plot
-from eval_pipeline.queries import query, query_text
+from eval_pipeline.results.queries import query, query_text
 
 if TYPE_CHECKING:
     import pandas as pd

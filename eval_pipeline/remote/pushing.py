@@ -6,7 +6,6 @@ from itertools import chain
 from typing import NamedTuple, TypeVar
 
 from eval_pipeline.benchmark import past_items
-from eval_pipeline.finding import FoundRun
 from eval_pipeline.journal import (
     JUDGED,
     PREDICTIONS,
@@ -31,6 +30,7 @@ from eval_pipeline.remote.messages import (
     RunToOpen,
 )
 from eval_pipeline.remote.routes import JSON, LINES, RUNS_PATH, VERSIONS_PATH
+from eval_pipeline.results.runs import FoundRun
 from eval_pipeline.runs import RunError
 from eval_pipeline.viewer.links import spelled
 

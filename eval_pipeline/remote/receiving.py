@@ -28,8 +28,8 @@ from eval_pipeline.records import ItemKey, Judgement, Prediction, Run, Sighting,
 from eval_pipeline.remote.known import KnownOfRuns, VerdictKey
 from eval_pipeline.remote.messages import ClosedRun, OpenedRun, Received, RunToOpen
 from eval_pipeline.remote.refusals import AtWorkError, ConflictError, RefusedError, UnknownError
+from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.runs import scope_of
-from eval_pipeline.warehouse import Warehouse
 
 PATIENCE_S = 10.0
 """So long somebody who sends a batch waits for others who send some of the same model."""

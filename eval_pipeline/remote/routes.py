@@ -35,9 +35,9 @@ from eval_pipeline.remote.refusals import (
 )
 from eval_pipeline.remote.tokens import Tokens, TokenScope
 from eval_pipeline.remote.versions import keep_version
+from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.settings import Settings
 from eval_pipeline.viewer.links import BadPathError, is_hashed, meant, spelled
-from eval_pipeline.warehouse import Warehouse
 
 JSON, LINES = "application/json", "application/x-ndjson"
 VERSIONS_PATH, RUNS_PATH = "/api/v1/benchmark-versions", "/api/v1/runs"

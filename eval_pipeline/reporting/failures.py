@@ -15,7 +15,7 @@ from eval_pipeline.reporting.cells import (
     one_line,
 )
 from eval_pipeline.reporting.fitting import FittedTable
-from eval_pipeline.reporting.runs import GROUPS, what_failed
+from eval_pipeline.results.tables.runs import GROUPS, what_failed
 
 LONGEST = 160
 

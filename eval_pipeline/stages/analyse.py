@@ -24,6 +24,7 @@ from eval_pipeline.outcomes import Outcome
 from eval_pipeline.providers.gateways import Gateways
 from eval_pipeline.record import Record
 from eval_pipeline.records import Item, ItemKey, Model, now
+from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.running import in_a_thread
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.asking import Asking, how_to_ask
@@ -37,7 +38,6 @@ from eval_pipeline.stages.workers import (
     unless_stopped,
 )
 from eval_pipeline.usual import usual
-from eval_pipeline.warehouse import Warehouse
 
 log = logging.getLogger(__name__)
 READ_AT_ONCE = 20

@@ -17,8 +17,8 @@ from eval_pipeline.history import JudgementBrief
 from eval_pipeline.journal import PREDICTIONS, REJUDGED, GoneError, Journal, Stream
 from eval_pipeline.money import Ledger, unpriced
 from eval_pipeline.providers.gateways import Gateways
-from eval_pipeline.queries import query
 from eval_pipeline.records import ExamQuestion, Item, ItemKey, Model, Prediction, Repeat
+from eval_pipeline.results.queries import query
 from eval_pipeline.runs import RunError
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.grading import RULES, Grader, graders_of

@@ -5,11 +5,10 @@ from typing import Any, NamedTuple
 
 from eval_pipeline.analysis.debugging import debug_document, look_into
 from eval_pipeline.analysis.failures import as_json as failures_document
-from eval_pipeline.finding import FoundRun, find_runs
 from eval_pipeline.item_report.choosing import Chosen
-from eval_pipeline.overview import model_rows, rows_of, run_rows
-from eval_pipeline.queries import query, rows
-from eval_pipeline.side_by_side import SideBySide, compare_sides
+from eval_pipeline.results.queries import query, rows
+from eval_pipeline.results.runs import FoundRun, find_runs, model_rows, rows_of, run_rows
+from eval_pipeline.results.side_by_side import SideBySide, compare_sides
 from eval_pipeline.viewer.addresses import Parts, number
 from eval_pipeline.viewer.making import find_model
 from eval_pipeline.viewer.page import AskedError, NotThereError, Row, View

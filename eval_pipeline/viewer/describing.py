@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from importlib.metadata import version
 from typing import Any
 
-from eval_pipeline.queries import query
 from eval_pipeline.remote.openapi import described
+from eval_pipeline.results.queries import query
 from eval_pipeline.viewer.api import DOCUMENTS, ROOT, Document
 from eval_pipeline.viewer.page import Page, View
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import duckdb
 
-from eval_pipeline.queries import query, rows
+from eval_pipeline.results.queries import query, rows
 from eval_pipeline.settings import Settings
 from eval_pipeline.viewer.at_work import Progress
 from eval_pipeline.viewer.exposition import Family, Sample

@@ -17,8 +17,8 @@ from eval_pipeline.checkup.storage import MEGABYTE, room
 from eval_pipeline.deployment import journal_of
 from eval_pipeline.errors import MendableError
 from eval_pipeline.journal import RUNS
-from eval_pipeline.opening import opened
-from eval_pipeline.queries import migration_names
+from eval_pipeline.results.schema import VERSION, schema_version
+from eval_pipeline.results.warehouse import opened
 from eval_pipeline.settings import Settings
 from eval_pipeline.store.names import FORMAT
 from eval_pipeline.store.objects import MissingError, Objects, StoreError
@@ -100,12 +100,12 @@ def _results(settings: Settings) -> None:
         raise UnfitError("There are none: evals rebuild")
     try:
         with opened(settings.database) as db:
-            found = db.sql("select name from schema_migrations").fetchall()
+            version = schema_version(db)
     except duckdb.IOException as error:
         if HELD in str(error):
             return
         raise
-    if {name for (name,) in found} - set(migration_names()):
+    if version > VERSION:
         raise UnfitError("They were written by a newer version of eval_pipeline: update.")
 
 

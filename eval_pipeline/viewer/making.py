@@ -8,14 +8,14 @@ import orjson
 from starlette.datastructures import QueryParams
 
 from eval_pipeline.deployment import journal_of
-from eval_pipeline.queries import query
+from eval_pipeline.results.queries import query
+from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.settings import Settings
 from eval_pipeline.viewer.at_work import Follower
 from eval_pipeline.viewer.kept import Answer, Kept
 from eval_pipeline.viewer.links import Links, hash_in
 from eval_pipeline.viewer.page import NotThereError, Page, View
 from eval_pipeline.viewer.rendering import render
-from eval_pipeline.warehouse import Warehouse
 
 NOTHING_ASKED = QueryParams()
 HTML, JSON, TEXT = "text/html; charset=utf-8", "application/json", "text/plain"

@@ -11,10 +11,10 @@ from uvicorn.config import LOGGING_CONFIG
 from eval_pipeline.deployment import journal_of
 from eval_pipeline.errors import MendableError
 from eval_pipeline.logs import JsonLines, write_lines
+from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.settings import Settings
 from eval_pipeline.store.rounds import Rounds
 from eval_pipeline.viewer.app import build_app
-from eval_pipeline.warehouse import Warehouse
 
 BEHIND_RUNS = 10
 """How nice it is to a run on the same machine."""

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from eval_pipeline.errors import MendableError
-from eval_pipeline.queries import query, rows
+from eval_pipeline.results.queries import query, rows
 from eval_pipeline.settings import Settings
 from eval_pipeline.viewer import links
 from eval_pipeline.viewer.links import INDEX, Links

@@ -8,7 +8,7 @@ from eval_pipeline.analysis.records import Classification
 from eval_pipeline.analysis.report.failing import link
 from eval_pipeline.analysis.report.material import Material, name_of, step_of
 from eval_pipeline.analysis.report.texts import LONGEST_TEXT, inline, whose
-from eval_pipeline.overview import Row
+from eval_pipeline.results.runs import Row
 
 SUSPECT, LEAST_MODELS = 0.8, 3
 """From which share of how many models on an item that they fail is worth a look."""

@@ -17,7 +17,7 @@ from eval_pipeline.analysis.report.prior import Prior
 from eval_pipeline.analysis.report.sections import Section
 from eval_pipeline.analysis.report.texts import LONGEST_TEXT, inline, snippet, whose
 from eval_pipeline.fingerprints import fingerprint
-from eval_pipeline.overview import Row
+from eval_pipeline.results.runs import Row
 
 MOST_IN_FULL = 200
 """Failures that are told with all that is known; a longer report is read by nobody."""

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from eval_pipeline.analysis.failures import WRONG
-from eval_pipeline.overview import Row
-from eval_pipeline.stats.intervals import Interval, wilson
+from eval_pipeline.results.runs import Row
+from eval_pipeline.results.stats.intervals import Interval, wilson
 
 OF_ITEMS = "items, each the mean of its replies"
 

@@ -42,7 +42,7 @@ from eval_pipeline.analysis.report.summary import (
 )
 from eval_pipeline.analysis.report.texts import inline
 from eval_pipeline.analysis.report.updating import updated
-from eval_pipeline.overview import Row
+from eval_pipeline.results.runs import Row
 from eval_pipeline.settings import Settings
 
 log = logging.getLogger(__name__)

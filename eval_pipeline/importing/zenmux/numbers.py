@@ -8,8 +8,8 @@ import duckdb
 from eval_pipeline.importing.zenmux.entries import JUDGE_VERSION
 from eval_pipeline.importing.zenmux.files import number_in
 from eval_pipeline.importing.zenmux.folders import ResultsFolder
-from eval_pipeline.queries import query
-from eval_pipeline.stats.published import Published, as_published
+from eval_pipeline.results.queries import query
+from eval_pipeline.results.stats.calibration import Published, as_published
 
 
 class Compared(NamedTuple):

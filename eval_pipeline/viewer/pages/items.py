@@ -19,8 +19,8 @@ from eval_pipeline.item_report.gathering import Reply
 from eval_pipeline.item_report.page import facts
 from eval_pipeline.item_report.prompt import image_name, text_of
 from eval_pipeline.journal.disk import JournalError
-from eval_pipeline.queries import query, rows
 from eval_pipeline.records import Item, ItemKey
+from eval_pipeline.results.queries import query, rows
 from eval_pipeline.viewer.links import hash_in
 from eval_pipeline.viewer.markup import as_text, code, difference, markdown
 from eval_pipeline.viewer.page import NotThereError, Page, Row, View

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from eval_pipeline.queries import query, rows
+from eval_pipeline.results.queries import query, rows
 from eval_pipeline.viewer import links
 from eval_pipeline.viewer.charts import Chart, cost_chart
 from eval_pipeline.viewer.page import NotThereError, Page, Row, View

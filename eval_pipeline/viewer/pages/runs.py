@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 
 from eval_pipeline.analysis.report.naming import known_report
 from eval_pipeline.coding.records import STEPS
-from eval_pipeline.finding import FoundRun
-from eval_pipeline.overview import rows_of, run_rows
-from eval_pipeline.queries import query, rows
+from eval_pipeline.results.queries import query, rows
+from eval_pipeline.results.runs import FoundRun, rows_of, run_rows
 from eval_pipeline.viewer import links
 from eval_pipeline.viewer.page import NotThereError, Page, Row, View
 

@@ -1,0 +1,138 @@
+"""The parts of metrics that SQL is not made for: calibration and bootstrap intervals."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import duckdb
+import numpy as np
+from numpy.typing import NDArray
+
+from eval_pipeline.results.derive import insert
+from eval_pipeline.results.stats.bootstrap import bootstrap_interval, seed_of
+from eval_pipeline.results.stats.calibration import (
+    Bins,
+    Floats,
+    brier_score,
+    equal_count_bins,
+    expected_error,
+    last_bin_dropped,
+    root_mean_square_error,
+)
+
+# The number of runs in memory at once, as numbers only.
+GRADINGS_AT_ONCE = 40
+WHOLE = "in_all"
+MEMBERSHIPS = (WHOLE, "in_suite", "in_category", "in_input")
+
+Column = NDArray[np.float64] | NDArray[np.int64]
+
+
+class Stated(NamedTuple):
+    """The replies of one slice that state a confidence and have a score, in order of confidence."""
+
+    slice_id: int
+    confidence: Floats
+    score: Floats
+    asked: NDArray[np.int64]
+    """The same replies in the order of the run's plan, as places in the other columns."""
+
+
+def measure(connection: duckdb.DuckDBPyConnection) -> None:
+    """Fills `calibrations`, `reliability` and `bootstraps` from the other temporary tables."""
+    gradings = connection.table("gradings").max("grading").fetchone()
+    last = gradings[0] if gradings else None
+    for first in range(1, (last or 0) + 1, GRADINGS_AT_ONCE):
+        _calibrate(connection, f"grading between {first} and {first + GRADINGS_AT_ONCE - 1}")
+    _bootstrap(connection)
+
+
+def _calibrate(connection: duckdb.DuckDBPyConnection, some: str) -> None:
+    fetched = (
+        connection.table("verdicts")
+        .filter(f"{some} and score is not null and confidence is not null")
+        # Bins are cut between equal confidences, so these need a fixed order too.
+        .order("confidence, item, sample")
+        .project(", ".join([*MEMBERSHIPS, "confidence", "score", "position", "sample"]))
+        .fetchnumpy()
+    )
+    found = {name: np.asarray(column) for name, column in fetched.items()}
+    for membership in MEMBERSHIPS:
+        slices = list(_slices(found, membership))
+        insert(connection, "calibrations", _errors(slices))
+        if membership == WHOLE:
+            insert(connection, "reliability", _reliability(slices))
+
+
+def _slices(found: Mapping[str, NDArray[np.float64]], membership: str) -> Iterator[Stated]:
+    ids = found[membership]
+    in_order = np.argsort(ids, kind="stable")
+    starts = np.flatnonzero(np.diff(ids[in_order], prepend=0))
+    for chosen in np.split(in_order, starts)[1:]:
+        asked = np.lexsort((found["sample"][chosen], found["position"][chosen]))
+        yield Stated(
+            int(ids[chosen[0]]), found["confidence"][chosen], found["score"][chosen], asked
+        )
+
+
+def _errors(slices: Sequence[Stated]) -> Mapping[str, Column]:
+    rows = [_errors_of(one) for one in slices]
+    rms, dropped, expected, brier = np.array(rows, dtype=np.float64).reshape(-1, 4).T
+    return {
+        "slice_id": np.array([one.slice_id for one in slices], dtype=np.int64),
+        "calibration_error": rms,
+        "calibration_error_last_bin_dropped": dropped,
+        "expected_calibration_error": expected,
+        "brier_score": brier,
+    }
+
+
+def _errors_of(one: Stated) -> tuple[float | None, ...]:
+    bins = equal_count_bins(one.confidence, one.score)
+    return (
+        root_mean_square_error(bins) if bins else None,
+        last_bin_dropped(one.confidence[one.asked], one.score[one.asked]),
+        expected_error(bins) if bins else None,
+        brier_score(one.confidence, one.score),
+    )
+
+
+def _reliability(slices: Sequence[Stated]) -> Mapping[str, Column]:
+    binned = [(one.slice_id, equal_count_bins(one.confidence, one.score)) for one in slices]
+    there = [(slice_id, bins) for slice_id, bins in binned if bins is not None]
+    counts = [len(bins.size) for _, bins in there]
+    names = ("size", "confidence_low", "confidence_high", "mean_confidence", "correct")
+    return {
+        "slice_id": np.repeat(np.array([slice_id for slice_id, _ in there], np.int64), counts),
+        "bin": _joined([np.arange(1, count + 1) for count in counts]),
+        **{name: _joined([_field(bins, name) for _, bins in there]) for name in names},
+    }
+
+
+def _field(bins: Bins, name: str) -> Floats:
+    column: Floats = getattr(bins, name)
+    return column
+
+
+def _joined(parts: Sequence[Column]) -> Column:
+    return np.concatenate([*parts, np.empty(0)])
+
+
+def _bootstrap(connection: duckdb.DuckDBPyConnection) -> None:
+    rows = connection.sql(
+        "select slice_id, run_id, model, judge, judge_version, "
+        "list(mean_score order by mean_score, scored, passed), "
+        "list(items order by mean_score, scored, passed) "
+        "from score_counts join slices using (slice_id) join gradings using (grading) "
+        "where slice in ('all', 'suite') group by all order by slice_id"
+    ).fetchall()
+    # Without the slice: a run of one suite has the same interval for both.
+    intervals = [
+        bootstrap_interval(values, counts, seed=seed_of(*graded_by))
+        for _, *graded_by, values, counts in rows
+    ]
+    columns: dict[str, Column] = {
+        "slice_id": np.array([row[0] for row in rows], dtype=np.int64),
+        "bootstrap_low": np.array([interval.low for interval in intervals], dtype=np.float64),
+        "bootstrap_high": np.array([interval.high for interval in intervals], dtype=np.float64),
+    }
+    insert(connection, "bootstraps", columns)

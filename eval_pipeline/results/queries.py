@@ -1,0 +1,59 @@
+"""The SQL files: the schema, what fills its tables, and every query."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+PACKAGE = Path(__file__).parents[1]
+SQL = PACKAGE / "sql"
+FORMULAS = (
+    "results/comparisons.py",
+    "results/derive.py",
+    "results/metrics.py",
+    "results/reliability.py",
+    "results/stats/*.py",
+)
+"""What derived tables are computed with besides SQL."""
+MAKING = ("schema", "load", "derive")
+"""The folders of queries that make the tables; the others only read them."""
+
+
+def query(
+    connection: duckdb.DuckDBPyConnection, name: str, given: Mapping[str, object] | None = None
+) -> duckdb.DuckDBPyRelation:
+    """The result of a query file under sql/, such as `checks/metrics_out_of_bounds`."""
+    return connection.sql(query_text(name), params=dict(given) if given else None)
+
+
+def rows(found: duckdb.DuckDBPyRelation) -> list[dict[str, Any]]:
+    """Return the rows of a query, by column."""
+    return [dict(zip(found.columns, row, strict=True)) for row in found.fetchall()]
+
+
+def query_text(name: str) -> str:
+    """Return the text of a query file."""
+    return (SQL / f"{name}.sql").read_text("utf-8")
+
+
+def run_file(
+    connection: duckdb.DuckDBPyConnection, name: str, given: Mapping[str, object] | None = None
+) -> None:
+    """Run every statement of a file, each with the values that it names."""
+    for statement in connection.extract_statements(query_text(name)):
+        wanted = {name: (given or {})[name] for name in statement.named_parameters}
+        connection.execute(statement, wanted or None)
+
+
+def clear(connection: duckdb.DuckDBPyConnection, tables: Sequence[str]) -> None:
+    """Delete the rows of the tables."""
+    for table in tables:
+        connection.execute(f"delete from {table}")
+
+
+def recipe() -> list[str]:
+    """All that the numbers are made with: if it changes, the file is to be built anew."""
+    formulas = [path for pattern in FORMULAS for path in PACKAGE.glob(pattern)]
+    queries = [path for folder in MAKING for path in (SQL / folder).glob("*.sql")]
+    return [path.read_text("utf-8") for path in sorted([*queries, *formulas])]

@@ -1,0 +1,162 @@
+"""The leaderboard: in a terminal, and as a page in Markdown."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import duckdb
+from tabulate import tabulate
+
+from eval_pipeline.coding.records import STEPS
+from eval_pipeline.journal import explained
+from eval_pipeline.journal.disk import swap_in
+from eval_pipeline.reporting.cells import a_table, accuracy, named, number, rank_range, remarks, usd
+from eval_pipeline.reporting.fitting import FittedTable
+from eval_pipeline.results.queries import query
+from eval_pipeline.untrusted import plain
+
+if TYPE_CHECKING:  # loading it takes a moment, and most commands do without
+    import pandas as pd
+
+CAPTION = (
+    "In brackets the 95 % interval; # is the range of ranks that the data allow. Models that share "
+    "a letter can not be told apart. Calibration error: lower is better. 3x140 are three runs of "
+    "140 items. USD: per run."
+)
+
+
+def leaderboard_tables(rows: "pd.DataFrame") -> Iterator[FittedTable]:
+    """Yield the leaderboard, one table per judge; simulated models are called so."""
+    for judge, board in rows.groupby("judge", sort=False):
+        yield _leaderboard_table(board, str(judge))
+
+
+def _leaderboard_table(rows: "pd.DataFrame", judge: str) -> FittedTable:
+    simulated = bool(rows["simulated"].all())
+    of_whom = " of SIMULATED models (their skill is invented)" if simulated else ""
+    table = a_table(
+        f"Leaderboard{of_whom}, judged by {judge}",
+        *("#", "model", "accuracy", "ties", "calib.", "items", "USD"),
+        right=("#", "accuracy", "calib.", "items", "USD"),
+        dropped_first=("calib.", "USD"),
+        caption=CAPTION,
+    )
+    for row in rows.to_dict("records"):
+        table.add(
+            rank_range(row["rank_low"], row["rank_high"]),
+            named(row["model"], remarks(row, all_simulated=simulated)),
+            accuracy(row),
+            row["ties"],
+            number(row["calibration_error"], "{:.3f}"),
+            f"{row['runs']}x{row['judged']}" if row["runs"] > 1 else str(row["judged"]),
+            usd(row["cost_usd"]),
+        )
+    return table
+
+
+def steps_table(rows: "pd.DataFrame") -> FittedTable:
+    """Where answers in code failed, model by model."""
+    simulated = bool(rows["simulated"].all())
+    columns = ("model", "passed", *STEPS)
+    table = a_table(
+        "Code" + (" of SIMULATED models" if simulated else ""),
+        *columns,
+        right=columns[1:],
+        caption="how many answers failed first at which step",
+    )
+    for row in rows.to_dict("records"):
+        table.add(
+            named(row["model"], remarks(row, all_simulated=simulated)),
+            f"{row['passed']}/{row['graded']}",
+            *(str(row[step]) for step in STEPS),
+        )
+    return table
+
+
+PLOTS = {
+    "accuracy": "Accuracy with its 95 % interval",
+    "accuracy_and_cost": "Accuracy and cost",
+    "calibration": "Stated confidence and accuracy",
+    "categories": "Accuracy by category",
+}
+HOW_TO_READ = (
+    "In brackets stands the 95 % interval; # is the range of ranks that the data allow. Models "
+    "that share a letter under ties can not be told apart. Calibration error: lower is better. "
+    "3x140 items are three runs of 140. USD are per run."
+)
+HOW_TO_RENEW = (
+    "`evals job metrics_only` computes everything anew and writes this page, and nobody is asked "
+    "anything; `evals run` first asks the selected models what is missing. Every number is in "
+    "`data/evals.duckdb`, in the view `leaderboard`."
+)
+
+
+def leaderboard_page(
+    db: duckdb.DuckDBPyConnection, when: datetime, pictures: Sequence[str] = ()
+) -> str:
+    """The whole report; pictures are named as in `PLOTS` and stand beside it in plots/."""
+    rows, left_out = query(db, "summaries/leaderboard").df(), query(db, "summaries/left_out").df()
+    parts = ["# Leaderboard", f"As of {when:%Y-%m-%d %H:%M} UTC. {_version(db)}"]
+    if bool(rows["simulated"].any()):
+        parts.append(_simulated(all_of_them=bool(rows["simulated"].all())))
+    for judge, board in rows.groupby("judge", sort=False):
+        parts += [f"## Judged by {plain(str(judge))}", _table(board)]
+    parts.append("No run is complete yet." if rows.empty else HOW_TO_READ)
+    parts += ["## Left out", _left_out(left_out)]
+    if pictures:
+        parts += ["## Plots", *(f"![{PLOTS[name]}](plots/{name}.png)" for name in pictures)]
+    return "\n\n".join([*parts, "## How to renew this page", HOW_TO_RENEW]) + "\n"
+
+
+def write_leaderboard(db: duckdb.DuckDBPyConnection, path: Path, when: datetime) -> None:
+    """Puts the page in place as a whole, with those plots that are there."""
+    plots = path.parent / "plots"
+    pictures = [name for name in PLOTS if (plots / f"{name}.png").exists()]
+    page = leaderboard_page(db, when, pictures)
+    with explained(path):
+        swap_in(path, page.encode())
+
+
+def _version(db: duckdb.DuckDBPyConnection) -> str:
+    published = query(db, "summaries/versions").filter("state = 'on the leaderboard'")
+    found = published.project("version, name, items").fetchone()
+    if found is None:
+        return "No benchmark version is loaded yet."
+    version, name, items = found
+    named = f" ({plain(name)})" if name else ""
+    return f"Benchmark version {version}{named}, {items} items."
+
+
+def _simulated(*, all_of_them: bool) -> str:
+    whose = "All models are" if all_of_them else "Models that are called simulated are"
+    return (
+        f"**{whose} SIMULATED: their skill is invented, and their scores say nothing about any "
+        "real model.**"
+    )
+
+
+def _table(board: "pd.DataFrame") -> str:
+    cells = [
+        [
+            rank_range(row["rank_low"], row["rank_high"]),
+            plain(row["model"] + remarks(row, all_simulated=False)),
+            f"{row['accuracy']:.1%} ({row['accuracy_low']:.1%} to {row['accuracy_high']:.1%})",
+            row["ties"],
+            number(row["calibration_error"], "{:.3f}"),
+            f"{row['runs']}x{row['judged']}" if row["runs"] > 1 else str(row["judged"]),
+            number(row["cost_usd"], "{:.4f}"),
+            number(row["mean_latency_s"], "{:.1f}"),
+        ]
+        for row in board.to_dict("records")
+    ]
+    columns = ["#", "model", "accuracy", "ties", "calib. error", "items", "USD", "mean latency, s"]
+    return tabulate(cells, columns, tablefmt="pipe", disable_numparse=True)
+
+
+def _left_out(rows: "pd.DataFrame") -> str:
+    if rows.empty:
+        return "Nobody."
+    cells = [[plain(" ".join(str(cell).split())) for cell in row] for row in rows.to_numpy()]
+    columns = ["model", "experiment", "run", "why"]
+    return tabulate(cells, columns, tablefmt="pipe", disable_numparse=True)
