@@ -10,8 +10,8 @@ from eval_pipeline.records import now
 
 PACKAGE = Path(__file__).parent
 SQL = PACKAGE / "sql"
-FORMULAS = ("comparing.py", "deriving.py", "measuring.py", "reliability/measuring.py", "stats/*.py")
-"""What derived tables are computed with besides SQL."""
+FORMULAS_VERSION = 1
+"""Raise this when Python code computes other numbers from the same records: files are rebuilt."""
 MAKING = ("migrations", "load", "derive")
 """The folders of queries that make the tables; the others only ask them."""
 
@@ -79,8 +79,7 @@ def migration_texts() -> list[str]:
     return [path.read_text("utf-8") for path in sorted((SQL / "migrations").glob("*.sql"))]
 
 
-def recipe() -> list[str]:
-    """All that the numbers are made with: if it changes, the file is to be built anew."""
-    formulas = [path for pattern in FORMULAS for path in PACKAGE.glob(pattern)]
-    queries = [path for folder in MAKING for path in (SQL / folder).glob("*.sql")]
-    return [path.read_text("utf-8") for path in sorted([*queries, *formulas])]
+def recipe() -> tuple[str, ...]:
+    """Return all that decides the numbers: if it changes, the file is rebuilt."""
+    queries = sorted(path for folder in MAKING for path in (SQL / folder).glob("*.sql"))
+    return (str(FORMULAS_VERSION), *(path.read_text("utf-8") for path in queries))
