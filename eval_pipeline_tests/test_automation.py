@@ -10,7 +10,7 @@ import pytest
 from eval_pipeline.definitions import find_job
 from eval_pipeline.defs.automation import RESULTS, SEES_TO_THE_REST, build_automation, condition
 from eval_pipeline.defs.graph import build_graph
-from eval_pipeline.defs.versions import FILES
+from eval_pipeline.defs.versions import VERSIONS
 from eval_pipeline.providers.demo.faults import Faults
 from eval_pipeline.providers.demo.server import DemoGateway
 from eval_pipeline.settings import Settings
@@ -266,7 +266,7 @@ def test_a_new_query_is_computed_with_once_and_a_new_prompt_starts_nothing(
     judging.settings = settings_in(tmp_path, experiments=own, **JUDGING)
     after_prompt = judging.tick()
 
-    monkeypatch.setitem(cast(dict[str, Any], FILES), "metrics", ("sql/derive/metrics.sql",))
+    monkeypatch.setitem(cast(dict[str, Any], VERSIONS), "metrics", 2)
     after_query = judging.tick()
 
     assert after_prompt == set()

@@ -14,6 +14,7 @@ from typing import Any
 import dagster as dg
 import duckdb
 import typer
+from eval_pipeline.queries import apply_migrations
 from starlette.testclient import TestClient
 
 from eval_pipeline.benchmark import load_benchmark
@@ -21,7 +22,6 @@ from eval_pipeline.cli.main import app
 from eval_pipeline.coding.records import CodingTask
 from eval_pipeline.coding.toolchains.registry import TOOLCHAINS
 from eval_pipeline.definitions import build_definitions
-from eval_pipeline.queries import apply_migrations
 from eval_pipeline.settings import Settings
 from eval_pipeline.viewer.app import build_app
 from eval_pipeline_tests.coding_stand import lend_toolchains

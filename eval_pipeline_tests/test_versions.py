@@ -1,6 +1,5 @@
 """Versions: what a change of a prompt, a query or a result makes out of date, and what not."""
 
-import re
 import shutil
 from collections.abc import Callable, Iterator
 from itertools import pairwise
@@ -14,11 +13,11 @@ from dagster._core.loader import LoadingContextForTest
 
 from eval_pipeline.defs.graph import build_graph
 from eval_pipeline.defs.resources import WarehouseResource
-from eval_pipeline.defs.versions import FILES, code_version, data_version
+from eval_pipeline.defs.versions import VERSIONS, code_version, data_version
 from eval_pipeline.journal import DIAGNOSES, RECLASSIFIED
 from eval_pipeline.options import PACKAGE
 from eval_pipeline.records import Judgement, Prediction, Run
-from eval_pipeline.results.queries import FORMULAS
+from eval_pipeline.results.queries import SQL
 from eval_pipeline.settings import Settings
 from eval_pipeline_tests.builders import (
     a_benchmark,
@@ -36,7 +35,7 @@ from eval_pipeline_tests.test_pipeline import Graph
 MODEL, WEAK = "demo/strong", "demo/weak"
 RESULTS = ("metrics", "comparisons", "leaderboard")
 STAGES = ("predictions", "judged", *RESULTS)
-COMPUTED = {*RESULTS}
+COMPUTED = {*RESULTS, "judge_reliability"}
 HELD = (*STAGES, "judge_reliability", "run_reports")
 VERDICTS = {"judged", "metrics", "judge_reliability"}
 BENCHMARK = a_benchmark(a_question("q1"), a_question("q2"))
@@ -56,30 +55,23 @@ def instance() -> Iterator[dg.DagsterInstance]:
 
 @pytest.fixture
 def change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], None]:
-    """Adds a line to a file, in a copy of the package's queries and formulas."""
-    copies = iter(range(9))
+    """Adds a line to a query, in a copy of all of them."""
 
     def add(name: str, line: str) -> None:
-        copy = tmp_path / f"package-{next(copies)}"
-        for path in {*PACKAGE.rglob("*.sql"), *PACKAGE.rglob("*.py")}:
-            place = copy / path.relative_to(PACKAGE)
-            place.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(path, place)
+        copy = shutil.copytree(SQL, tmp_path / "sql")
         with (copy / name).open("a", encoding="utf-8") as file:
             file.write(f"\n{line}\n")
-        monkeypatch.setattr("eval_pipeline.defs.versions.PACKAGE", copy)
-        monkeypatch.setattr("eval_pipeline.results.queries.PACKAGE", copy)
-        monkeypatch.setattr("eval_pipeline.results.queries.SQL", copy / "sql")
+        monkeypatch.setattr("eval_pipeline.results.queries.SQL", copy)
 
     return add
 
 
 def versions(settings: Settings) -> dict[str, str | None]:
-    return {name: code_version(name, settings) for name in FILES}
+    return {name: code_version(name, settings) for name in VERSIONS}
 
 
 def changed(before: dict[str, str | None], after: dict[str, str | None]) -> set[str]:
-    return {name for name in FILES if before[name] != after[name]}
+    return {name for name in VERSIONS if before[name] != after[name]}
 
 
 def stale(graph: Graph) -> dict[str, list[str]]:
@@ -89,7 +81,7 @@ def stale(graph: Graph) -> dict[str, list[str]]:
         graph.instance, defs.resolve_asset_graph(), LoadingContextForTest(graph.instance)
     )
     found = {}
-    for name in FILES:
+    for name in VERSIONS:
         partition = MODEL if name == "predictions" else None
         causes = resolver.get_stale_causes(dg.AssetKey(name), partition)
         found[name] = [cause.category.value for cause in causes]
@@ -137,7 +129,7 @@ def test_every_asset_has_a_code_version(tmp_path: Path) -> None:
     known = versions(settings)
 
     assert set(known) == names
-    assert all(known.values()) and len(set(known.values())) == len(names)
+    assert all(known.values())
 
 
 @pytest.mark.parametrize(
@@ -176,30 +168,15 @@ def test_a_setting_makes_out_of_date_what_it_decides(
 @pytest.mark.parametrize(
     ("file", "out_of_date"),
     [
-        ("sql/load/items.sql", {"dataset"}),
-        ("sql/load/sightings.sql", {"model_catalog"}),
-        ("sql/load/predictions.sql", COMPUTED),
-        ("sql/load/judged.sql", {*COMPUTED, "judge_reliability"}),
-        ("sql/load/rejudged.sql", {"judge_reliability"}),
-        ("sql/load/diagnoses.sql", {"run_reports"}),
-        ("sql/derive/scores.sql", COMPUTED),
-        ("sql/derive/metrics.sql", COMPUTED),
-        ("sql/derive/pass_at_k.sql", {"metrics"}),
-        ("sql/derive/calibration_bins.sql", {"metrics"}),
-        ("sql/derive/entries.sql", {"comparisons", "leaderboard"}),
-        ("sql/derive/comparisons.sql", {"comparisons"}),
-        ("sql/derive/leaderboard_entries.sql", {"leaderboard"}),
-        ("sql/derive/judges.sql", {"judge_reliability"}),
-        ("results/metrics.py", {"metrics"}),
-        ("results/comparisons.py", {"comparisons", "leaderboard"}),
-        ("results/stats/calibration.py", {"metrics"}),
-        ("results/stats/ranks.py", {"comparisons", "leaderboard"}),
-        ("results/stats/agreement.py", {"judge_reliability"}),
-        ("sql/summaries/leaderboard.sql", set()),
-        ("sql/versions/metrics.sql", set()),
+        ("load/predictions.sql", COMPUTED),
+        ("load/rejudged.sql", COMPUTED),
+        ("derive/metrics.sql", COMPUTED),
+        ("derive/leaderboard_entries.sql", COMPUTED),
+        ("summaries/leaderboard.sql", set()),
+        ("versions/metrics.sql", set()),
     ],
 )
-def test_a_query_or_formula_makes_out_of_date_what_is_made_with_it(
+def test_a_query_makes_out_of_date_what_is_computed(
     tmp_path: Path, change: Callable[[str, str], None], file: str, out_of_date: set[str]
 ) -> None:
     settings = settings_in(tmp_path)
@@ -208,6 +185,29 @@ def test_a_query_or_formula_makes_out_of_date_what_is_made_with_it(
     change(file, "-- ")
 
     assert changed(before, versions(settings)) == out_of_date
+
+
+def test_a_formula_has_a_number_that_a_maintainer_raises(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = settings_in(tmp_path)
+    before = versions(settings)
+
+    monkeypatch.setattr("eval_pipeline.results.queries.FORMULAS_VERSION", 2)
+
+    assert changed(before, versions(settings)) == COMPUTED
+
+
+@pytest.mark.parametrize("asset", VERSIONS)
+def test_an_asset_has_a_number_that_a_maintainer_raises(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asset: str
+) -> None:
+    settings = settings_in(tmp_path)
+    before = versions(settings)
+
+    monkeypatch.setattr("eval_pipeline.defs.versions.VERSIONS", {**VERSIONS, asset: 2})
+
+    assert changed(before, versions(settings)) == {asset}
 
 
 @pytest.mark.parametrize(
@@ -223,34 +223,6 @@ def test_how_an_analyst_is_asked_makes_nothing_but_reports_out_of_date(
     monkeypatch.setattr(f"eval_pipeline.defs.versions.{name}", another)
 
     assert changed(before, versions(settings)) == {"run_reports"}
-
-
-def test_no_query_and_no_formula_is_forgotten() -> None:
-    derived = {f"sql/derive/{path.name}" for path in (PACKAGE / "sql" / "derive").glob("*.sql")}
-    formulas = {
-        str(path.relative_to(PACKAGE))
-        for pattern in FORMULAS
-        for path in PACKAGE.glob(pattern)
-        if path.name != "__init__.py"
-    }
-
-    minded = {name for names in FILES.values() for name in names}
-
-    assert (derived | formulas) - minded == set()
-
-
-@pytest.mark.parametrize("asset", FILES)
-def test_what_a_formula_is_made_with_counts_too(asset: str) -> None:
-    used = re.compile(
-        r"^from eval_pipeline\.(results\.(?:stats\.\w+|reliability)) import", re.MULTILINE
-    )
-    texts = [(PACKAGE / name).read_text() for name in FILES[asset] if name.endswith(".py")]
-
-    imported = {f"{module.replace('.', '/')}.py" for text in texts for module in used.findall(text)}
-
-    # Deriving loads the judges' measures for the table that needs them only.
-    own = set() if asset == "judge_reliability" else {"results/reliability.py"}
-    assert imported - set(FILES[asset]) - own == set()
 
 
 def test_a_prompt_that_is_missing_is_told_of_by_the_run_and_not_by_loading(
@@ -319,7 +291,7 @@ def test_a_new_query_makes_results_out_of_date_and_neither_verdicts_nor_answers(
     told = held(graph.run("dataset", "model_catalog"))
     told |= held(graph.run(*STAGES, partition=MODEL))
 
-    change("sql/derive/metrics.sql", "; update metrics set output_tokens = 0")
+    change("derive/metrics.sql", "; update metrics set output_tokens = 0")
 
     assert set(told) == {"dataset", "model_catalog", *STAGES}
     assert stale(graph) == {name: ["CODE"] for name in RESULTS}

@@ -1,8 +1,6 @@
-"""Versions of assets: of what they are made with, and of what they hold."""
+"""Code versions and data versions of the assets."""
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import cache
-from pathlib import Path
+from collections.abc import Callable, Mapping
 
 import dagster as dg
 from pydantic import JsonValue
@@ -15,9 +13,8 @@ from eval_pipeline.exam.rules import RULES_VERSION
 from eval_pipeline.exam.verdict import SCHEMA
 from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.kinds import Prompts, read_prompt
-from eval_pipeline.options import PACKAGE
 from eval_pipeline.records import PROTOCOL
-from eval_pipeline.results.queries import query
+from eval_pipeline.results.queries import query, recipe
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.reviewing import PROMPT as REVIEW_PROMPT
 
@@ -29,69 +26,32 @@ Of an asset without partitions Dagster can not tell whom a change concerns: a ne
 model would make the replies of all look out of date. A new model has none: they are missing.
 """
 
-# How replies and verdicts are read is here, and not with predictions and judged: if it changes,
-# numbers are to be computed again, but nobody has to be asked again.
-_SCORES = (
-    "sql/load/runs.sql",
-    "sql/load/predictions.sql",
-    "sql/load/judged.sql",
-    "sql/derive/scores.sql",
-    "results/derive.py",
-)
-_COMPARED = (
-    *_SCORES,
-    "sql/derive/metrics.sql",
-    "sql/derive/entries.sql",
-    "results/comparisons.py",
-    "results/stats/bootstrap.py",
-    "results/stats/intervals.py",
-    "results/stats/pairs.py",
-    "results/stats/ranks.py",
-)
-FILES: Mapping[str, Sequence[str]] = {
-    "dataset": ("sql/load/versions.sql", "sql/load/items.sql"),
-    "model_catalog": ("sql/load/sightings.sql",),
-    "predictions": (),
-    "judged": (),
-    "judge_reliability": (
-        "sql/load/judged.sql",
-        "sql/load/rejudged.sql",
-        "sql/load/labels.sql",
-        "sql/derive/judges.sql",
-        "sql/derive/judge_reliability.sql",
-        "results/derive.py",
-        "results/reliability.py",
-        "results/stats/agreement.py",
-        "results/stats/intervals.py",
-    ),
-    "run_reports": ("sql/load/diagnoses.sql", "sql/load/reclassified.sql"),
-    "metrics": (
-        *_SCORES,
-        "sql/derive/metrics.sql",
-        "sql/derive/pass_at_k.sql",
-        "sql/derive/calibration_bins.sql",
-        "results/metrics.py",
-        "results/stats/bootstrap.py",
-        "results/stats/calibration.py",
-        "results/stats/intervals.py",
-    ),
-    "comparisons": (*_COMPARED, "sql/derive/comparisons.sql"),
-    # Its ranks and ties come from comparing, and are not in comparisons.
-    "leaderboard": (
-        *_COMPARED,
-        "sql/derive/leaderboard_entries.sql",
-        "sql/derive/leaderboard_slices.sql",
-    ),
+VERSIONS: Mapping[str, int] = {
+    "dataset": 1,
+    "model_catalog": 1,
+    "predictions": 1,
+    "judged": 1,
+    "judge_reliability": 1,
+    "run_reports": 1,
+    "metrics": 1,
+    "comparisons": 1,
+    "leaderboard": 1,
 }
-"""The files of this package that make each asset what it is, besides those it is made from."""
+"""The version of each asset's code: raise it if the same inputs now give another asset.
+
+A formula that several assets share has `queries.FORMULAS_VERSION`, which also rebuilds the file.
+"""
+COMPUTED = frozenset({"judge_reliability", "metrics", "comparisons", "leaderboard"})
+"""The assets that SQL and formulas compute: out of date when either changes."""
 
 
 def code_version(asset: str, settings: Settings) -> str | None:
-    """A hash of the prompts, queries and code that make the asset what it is."""
-    if asset not in FILES:
+    """Return the asset's explicit version with a hash of its prompts, settings and SQL."""
+    if asset not in VERSIONS:
         return None
     said = _SAID[asset](settings) if asset in _SAID else None
-    return fingerprint(said, *(_text(PACKAGE / name) for name in FILES[asset]))
+    computed = recipe() if asset in COMPUTED else ()
+    return f"{VERSIONS[asset]}-{fingerprint(said, *computed)}"
 
 
 def data_version(warehouse: WarehouseResource, asset: str, **given: object) -> dg.DataVersion:
@@ -103,12 +63,6 @@ def data_version(warehouse: WarehouseResource, asset: str, **given: object) -> d
         rows = query(db, f"versions/{asset}", given).fetchall()
     held: list[JsonValue] = [[str(cell) for cell in row] for row in rows]
     return dg.DataVersion(fingerprint(held))
-
-
-@cache
-def _text(path: Path) -> str:
-    """Read once: for a process, its queries are as fixed as its code."""
-    return path.read_text("utf-8")
 
 
 def _reading(settings: Settings) -> JsonValue:
@@ -138,7 +92,7 @@ def _judging(settings: Settings) -> JsonValue:
         "rules": judge.rules,
         "rules_version": None if judge.rules == "off" else RULES_VERSION,
         "reviewer": reviewer,
-        "review_prompt": _text(REVIEW_PROMPT) if reviewer else None,
+        "review_prompt": REVIEW_PROMPT.read_text("utf-8") if reviewer else None,
     }
 
 
@@ -148,7 +102,7 @@ def _analysing(settings: Settings) -> JsonValue:
     return {
         "analyst": asked.model,
         "max_tokens": asked.max_tokens,
-        "prompt": _text(ANALYSIS_PROMPT),
+        "prompt": ANALYSIS_PROMPT.read_text("utf-8"),
         "schema": ANALYSIS_SCHEMA,
     }
 

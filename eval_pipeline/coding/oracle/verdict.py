@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from eval_pipeline.coding.oracle.relay import Reports
 from eval_pipeline.coding.records import Step, TestResult
 
+VERSION = 1
+"""Raise this when a change of this package may change a verdict, never for a refactoring."""
 FAILED_TESTS = 1
 """How pytest ends where the canaries have failed, as they must."""
 

@@ -1,6 +1,6 @@
 """What it means to be a toolchain: how files in a language are checked, step by step."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -8,6 +8,7 @@ from typing import Protocol
 from eval_pipeline.coding.records import CodingTask, Step, StepName
 from eval_pipeline.coding.sandbox.sandbox import Sandbox
 from eval_pipeline.errors import MendableError
+from eval_pipeline.fingerprints import fingerprint
 
 
 class ToolchainError(MendableError):
@@ -16,6 +17,17 @@ class ToolchainError(MendableError):
 
 class GraderError(Exception):
     """The grader itself is at fault, such as a reference answer that does not pass it."""
+
+
+def toolchain_version(
+    numbers: Sequence[int | str], files: Iterable[Path], earlier: Mapping[str, str]
+) -> str:
+    """Hash explicit version numbers with the files that pin tools and configure checks.
+
+    `earlier` maps a version to the hash by which results from before explicit versions know it.
+    """
+    version = fingerprint(list(numbers), *(path.read_text("utf-8") for path in files))
+    return earlier.get(version, version)
 
 
 @dataclass(frozen=True)
@@ -41,7 +53,7 @@ class Toolchain(Protocol):
 
     @property
     def version(self) -> str:
-        """Equal as long as it checks in the same way: of its lock files and its own code."""
+        """A hash of its explicit version, lock files and configuration; in every grader version."""
         ...
 
     @property

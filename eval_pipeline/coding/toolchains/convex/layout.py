@@ -1,11 +1,12 @@
 """Where the parts of the convex environment lie: here, when prepared, and in a sandbox."""
 
 import platform
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
 from eval_pipeline.coding.sandbox.sandbox import Mount
-from eval_pipeline.fingerprints import fingerprint
+from eval_pipeline.coding.toolchains.toolchain import toolchain_version
 
 SOURCES = Path(__file__).with_name("environment")
 PROJECT = "/project"
@@ -14,6 +15,18 @@ CODE_CACHE = "/tmp/cache"  # noqa: S108  (in the sandbox, which has a /tmp of it
 """Where node looks for code that it compiled before."""
 MARKER = ".prepared"
 PARTS = ("package.json", "node_modules", "harness")
+VERSION = 1
+"""Raise this when a change of this package or its harness may change a verdict."""
+CONFIGURATION = (
+    "package.json",
+    "bun.lock",
+    "bun/package.json",
+    "bun/package-lock.json",
+    "harness/tsconfig.json",
+    "harness/eslint.config.js",
+)
+EARLIER: Mapping[str, str] = {"092f59ee21097230": "d55755881a9fc531"}
+"""The hash of source text, from before explicit versions: results under it stay comparable."""
 
 ENV = {
     "CONVEX_DEPLOYMENT": "",
@@ -104,8 +117,5 @@ def _argv(project: str, script: str, *words: str) -> tuple[str, ...]:
 
 @cache
 def version() -> str:
-    """Of everything that decides how answers are checked."""
-    code = Path(__file__).parent.glob("*.py")
-    files = sorted([*code, *(path for path in SOURCES.rglob("*") if path.is_file())])
-    texts = (f"{path.relative_to(SOURCES.parent)}\n{path.read_text('utf-8')}" for path in files)
-    return fingerprint(*texts)
+    """Hash the explicit version, the lock files and the configuration of checks."""
+    return toolchain_version([VERSION], (SOURCES / name for name in CONFIGURATION), EARLIER)

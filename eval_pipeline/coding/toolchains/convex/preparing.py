@@ -4,6 +4,7 @@ import json
 import shutil
 import socket
 import subprocess
+from filecmp import cmpfiles
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -40,9 +41,13 @@ def prepare(home: Path) -> None:
 
 
 def is_prepared(home: Path) -> bool:
-    """Whether `prepare` ended well there, in the version of now."""
+    """Return whether `prepare` ended well there, with the present version and harness."""
     marker = home / MARKER
-    return marker.is_file() and marker.read_text("utf-8") == version()
+    if not marker.is_file() or marker.read_text("utf-8") != version():
+        return False
+    harness, prepared = SOURCES / "harness", built(home) / "harness"
+    names = [path.name for path in harness.iterdir()]
+    return not any(cmpfiles(harness, prepared, names, shallow=False)[1:])
 
 
 def _fetch(project: Path) -> None:

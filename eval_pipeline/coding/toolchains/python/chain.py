@@ -1,14 +1,25 @@
 """Python as a toolchain: an answer's dependencies, types, style and tests."""
 
 import platform
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 
+from eval_pipeline.coding.oracle.verdict import VERSION as ISOLATION_VERSION
 from eval_pipeline.coding.records import CodingTask, Step, StepName
 from eval_pipeline.coding.toolchains.python import checking, environment, testing
 from eval_pipeline.coding.toolchains.python.refusals import refusal
-from eval_pipeline.coding.toolchains.toolchain import Workbench
-from eval_pipeline.fingerprints import fingerprint
+from eval_pipeline.coding.toolchains.toolchain import Workbench, toolchain_version
+
+VERSION = 1
+"""Raise this when a change of this package's code may change a verdict, never for a refactoring."""
+CONFIGURATION = (environment.LOCK, environment.HERE / "mypy.ini", environment.HERE / "pytest.ini")
+EARLIER: Mapping[str, str] = {
+    "2c640656e686c9da": "bd32f9e56cf113ae",  # Python 3.11
+    "84ed7ac6be498d11": "5496ce95356a3005",  # Python 3.12
+    "548804428fd07060": "624bbec6d5c4b1a6",  # Python 3.13
+}
+"""Hashes of source text, from before explicit versions: results under them stay comparable."""
 
 
 class Python:
@@ -19,15 +30,9 @@ class Python:
 
     @cached_property
     def version(self) -> str:
-        """Of the language, the lock, the configuration and all code that checks."""
-        files = sorted(
-            path
-            for folder in (environment.HERE, environment.ORACLE)
-            for path in folder.rglob("*")
-            if path.suffix in (".py", ".ini", ".lock")
-        )
-        language = platform.python_version_tuple()[:2]
-        return fingerprint(list(language), *(path.read_text("utf-8") for path in files))
+        """Hash the explicit versions, the language, the lock and the configuration of checks."""
+        numbers = (VERSION, ISOLATION_VERSION, *platform.python_version_tuple()[:2])
+        return toolchain_version(numbers, CONFIGURATION, EARLIER)
 
     def is_prepared(self, home: Path) -> bool:
         """Whether building it has come to its end."""
