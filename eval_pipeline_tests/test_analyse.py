@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from eval_pipeline.analysis.analyse import analyse
 from eval_pipeline.analysis.failures import Failure, to_analyse
 from eval_pipeline.analysis.records import Diagnosis
 from eval_pipeline.benchmark import Benchmark, keep
@@ -20,7 +21,6 @@ from eval_pipeline.providers.demo.faults import Faults
 from eval_pipeline.providers.demo.server import DemoGateway
 from eval_pipeline.records import Item, ItemKey, Model, Prices
 from eval_pipeline.running import run_async
-from eval_pipeline.stages.analyse import analyse
 from eval_pipeline.stages.workers import Tally
 from eval_pipeline.warehouse import Warehouse
 from eval_pipeline_tests.boards import Records

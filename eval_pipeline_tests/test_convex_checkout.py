@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from eval_pipeline.analysis.report.prior import read_report
+from eval_pipeline.analysis.report.earlier import read_report
 from eval_pipeline.coding.checkout import guidelines_of, is_checkout
 from eval_pipeline.coding.dataset import DatasetError, load_tasks
 from eval_pipeline.coding.guidelines import Guidelines

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from eval_pipeline.analysis.report.prior import LARGEST, Action
+from eval_pipeline.analysis.report.earlier import LARGEST, Action
 from eval_pipeline.overview import Row
 from eval_pipeline_tests.builders import NOON
 from eval_pipeline_tests.reported import a_failure, a_report, a_run_row

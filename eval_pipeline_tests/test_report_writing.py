@@ -12,10 +12,11 @@ from markdown_it import MarkdownIt
 from rich.console import Console
 
 from eval_pipeline.analysis.patterns import Kind
-from eval_pipeline.analysis.report import ReportError, failing
-from eval_pipeline.analysis.report.failing import MOST_IN_FULL
-from eval_pipeline.reporting.failures import HEADINGS as WHOSE
-from eval_pipeline.reporting.failures import analysed_table
+from eval_pipeline.analysis.report import ReportError
+from eval_pipeline.analysis.report import failures as failing
+from eval_pipeline.analysis.report.failures import MOST_IN_FULL
+from eval_pipeline.analysis.tables import HEADINGS as WHOSE
+from eval_pipeline.analysis.tables import analysed_table
 from eval_pipeline.untrusted import fenced
 from eval_pipeline_tests.builders import NOON, settings_in
 from eval_pipeline_tests.reported import (

@@ -10,7 +10,7 @@ from eval_pipeline.analysis.failures import WRONG, failures_of
 from eval_pipeline.analysis.patterns import patterns_of
 from eval_pipeline.analysis.records import Classification
 from eval_pipeline.analysis.report import ReportError, Written, edited_in, write_report
-from eval_pipeline.analysis.report.naming import known_report
+from eval_pipeline.analysis.report.paths import known_report
 from eval_pipeline.discovery import look_up
 from eval_pipeline.environment import SettingsError
 from eval_pipeline.finding import FoundRun

@@ -6,6 +6,7 @@ from functools import partial
 from eval_pipeline.alive import launches_at_work
 from eval_pipeline.analysis.reports import analyst_of, reports_on
 from eval_pipeline.analysis.scope import PassedOver, Scope, chosen_runs, scope_of
+from eval_pipeline.analysis.tables import analysed_table
 from eval_pipeline.cli.endings import NAMES, Ended
 from eval_pipeline.cli.launches import carry_out, command
 from eval_pipeline.cli.output import End, complain, end, print_json, say, show
@@ -16,7 +17,6 @@ from eval_pipeline.deployment import journal_of, refuse_production
 from eval_pipeline.finding import FoundRun
 from eval_pipeline.overview import Row
 from eval_pipeline.progress import Watch
-from eval_pipeline.reporting.failures import analysed_table
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.workers import Tally
 

@@ -77,8 +77,8 @@ def failures(
     from eval_pipeline.alive import launches_at_work
     from eval_pipeline.analysis.failures import as_json as told
     from eval_pipeline.analysis.failures import documents_of, find_failed
+    from eval_pipeline.analysis.tables import debug_line, failures_tables, totals_lines
     from eval_pipeline.overview import named_judges
-    from eval_pipeline.reporting.failures import debug_line, failures_tables, totals_lines
     from eval_pipeline.settings import Settings
 
     settings = Settings.from_env()
@@ -133,7 +133,7 @@ def classify(
     as_json: AsJson = False,
 ) -> None:
     """Say whose fault a failure is; that wins over what the analyst says."""
-    from eval_pipeline.analysis import classifying
+    from eval_pipeline.analysis import overrides as classifying
     from eval_pipeline.deployment import journal_of, refuse_production
     from eval_pipeline.item_report.choosing import choose_item
     from eval_pipeline.journal import RECLASSIFIED

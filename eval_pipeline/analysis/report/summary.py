@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from tabulate import tabulate
 
 from eval_pipeline.analysis.records import Classification
-from eval_pipeline.analysis.report.failing import why_unclassified
-from eval_pipeline.analysis.report.material import ANSWER, Material, name_of, step_of
+from eval_pipeline.analysis.report.data import ANSWER, Material, name_of, step_of
+from eval_pipeline.analysis.report.failures import why_unclassified
 from eval_pipeline.analysis.report.scoring import Score, score_without
 from eval_pipeline.analysis.report.texts import counted, inline, percent
 from eval_pipeline.coding.records import STEPS

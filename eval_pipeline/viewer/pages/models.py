@@ -2,7 +2,7 @@
 
 from eval_pipeline.analysis.report.comments import BEGIN
 from eval_pipeline.analysis.report.files import ReportError, UnreadableError, read
-from eval_pipeline.analysis.report.naming import folder_of, reports_in
+from eval_pipeline.analysis.report.paths import folder_of, reports_in
 from eval_pipeline.overview import model_rows, run_rows
 from eval_pipeline.queries import query, rows
 from eval_pipeline.viewer import links

@@ -10,9 +10,10 @@ from typing import NamedTuple
 from filelock import FileLock
 
 from eval_pipeline.analysis.patterns import Pattern
-from eval_pipeline.analysis.report.advising import recommendations_text
 from eval_pipeline.analysis.report.comments import Head, utc
-from eval_pipeline.analysis.report.failing import failure_sections, failures_text
+from eval_pipeline.analysis.report.data import Material
+from eval_pipeline.analysis.report.earlier import ACTIONS, earlier_reports
+from eval_pipeline.analysis.report.failures import failure_sections, failures_text
 from eval_pipeline.analysis.report.files import (
     ReportError,
     UnreadableError,
@@ -20,9 +21,8 @@ from eval_pipeline.analysis.report.files import (
     put,
     read,
 )
-from eval_pipeline.analysis.report.material import Material
-from eval_pipeline.analysis.report.naming import ID_CHARACTERS, folder_of, path_of
-from eval_pipeline.analysis.report.prior import ACTIONS, earlier_reports
+from eval_pipeline.analysis.report.paths import ID_CHARACTERS, folder_of, path_of
+from eval_pipeline.analysis.report.recommendations import recommendations_text
 from eval_pipeline.analysis.report.sections import (
     DamagedError,
     Part,

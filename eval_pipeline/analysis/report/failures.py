@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from urllib.parse import quote
 
 from eval_pipeline.analysis.records import Classification
-from eval_pipeline.analysis.report.material import (
+from eval_pipeline.analysis.report.data import (
     Material,
     Recorded,
     Repeat,
@@ -13,7 +13,7 @@ from eval_pipeline.analysis.report.material import (
     note_of,
     step_of,
 )
-from eval_pipeline.analysis.report.prior import Prior
+from eval_pipeline.analysis.report.earlier import Prior
 from eval_pipeline.analysis.report.sections import Section
 from eval_pipeline.analysis.report.texts import LONGEST_TEXT, inline, snippet, whose
 from eval_pipeline.fingerprints import fingerprint

@@ -10,7 +10,7 @@ from threading import Lock
 
 from pydantic import AwareDatetime, ConfigDict
 
-from eval_pipeline.analysis.asking import Analyst
+from eval_pipeline.analysis.analyst import Analyst
 from eval_pipeline.analysis.evidence import Evidence, read_found
 from eval_pipeline.analysis.failures import Failure
 from eval_pipeline.analysis.records import Diagnosis, Explanation

@@ -14,7 +14,7 @@ from eval_pipeline.analysis.report.comments import FailureNote, Head
 from eval_pipeline.analysis.report.files import UnreadableError, head_in, read
 from eval_pipeline.analysis.report.foreign import read_foreign
 from eval_pipeline.analysis.report.lines import lines_of, outside_of_code
-from eval_pipeline.analysis.report.naming import SUFFIX
+from eval_pipeline.analysis.report.paths import SUFFIX
 
 ACTIONS = "Actions taken"
 LARGEST = 50_000_000

@@ -11,8 +11,8 @@ from eval_pipeline.analysis.failures import WRONG
 from eval_pipeline.analysis.patterns import Pattern
 from eval_pipeline.analysis.records import Classification
 from eval_pipeline.analysis.report.comments import FailureNote, Head, utc
-from eval_pipeline.analysis.report.naming import ID_CHARACTERS
-from eval_pipeline.analysis.report.prior import Action, Prior
+from eval_pipeline.analysis.report.earlier import Action, Prior
+from eval_pipeline.analysis.report.paths import ID_CHARACTERS
 from eval_pipeline.analysis.report.texts import LONGEST_LINE, LONGEST_TEXT
 from eval_pipeline.overview import Row
 from eval_pipeline.reporting.cells import one_line

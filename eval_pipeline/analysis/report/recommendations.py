@@ -5,8 +5,8 @@ from enum import StrEnum
 
 from eval_pipeline.analysis.patterns import MOST_NAMED, Kind, Pattern, some
 from eval_pipeline.analysis.records import Classification
-from eval_pipeline.analysis.report.failing import link
-from eval_pipeline.analysis.report.material import Material, name_of, step_of
+from eval_pipeline.analysis.report.data import Material, name_of, step_of
+from eval_pipeline.analysis.report.failures import link
 from eval_pipeline.analysis.report.texts import LONGEST_TEXT, inline, whose
 from eval_pipeline.overview import Row
 
