@@ -100,7 +100,7 @@ def failures(
 
 def debug(run: Run, item: Item, sample: Sample = None, *, as_json: AsJson = False) -> None:
     """Show all it takes to find out why an item failed: as `show`, with grader and analysis."""
-    from eval_pipeline.analysis.debugging import debug_document, debug_sections, look_into
+    from eval_pipeline.analysis.evidence import debug_document, debug_sections, look_into
     from eval_pipeline.cli.paging import page_through
     from eval_pipeline.deployment import journal_of
     from eval_pipeline.item_report.choosing import choose_item

@@ -3,9 +3,8 @@
 import dagster as dg
 
 from eval_pipeline.alive import launches_at_work
-from eval_pipeline.analysis.analyse import analyse
-from eval_pipeline.analysis.reports import analyst_of, fail_if_not_written, write_reports
-from eval_pipeline.analysis.scope import chosen_runs, scope_of
+from eval_pipeline.analysis.analyse import analyse, analyst_of, chosen_runs, scope_of
+from eval_pipeline.analysis.report.write import fail_if_not_written, write_reports
 from eval_pipeline.benchmark import current, keep, load_benchmark
 from eval_pipeline.defs.config import (
     CatalogConfig,

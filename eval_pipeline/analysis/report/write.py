@@ -1,37 +1,36 @@
-"""The report on why a model failed in a run: written once, then renewed where nobody edited it."""
+"""The reports on why models failed: written as a whole, with a file for people beside each."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
+from itertools import count
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import quote
 
+import duckdb
 from filelock import FileLock
 
-from eval_pipeline.analysis.patterns import Pattern
-from eval_pipeline.analysis.report.comments import Head, utc
-from eval_pipeline.analysis.report.data import Material
-from eval_pipeline.analysis.report.earlier import ACTIONS, earlier_reports
+from eval_pipeline.analysis.failures import WRONG, failures_of
+from eval_pipeline.analysis.patterns import patterns_of
+from eval_pipeline.analysis.records import Classification
+from eval_pipeline.analysis.report.data import ReportData, inline
+from eval_pipeline.analysis.report.earlier import earlier_runs
 from eval_pipeline.analysis.report.failures import failure_sections, failures_text
-from eval_pipeline.analysis.report.files import (
+from eval_pipeline.analysis.report.paths import (
+    COPY,
+    ID_CHARACTERS,
     ReportError,
-    UnreadableError,
-    head_in,
-    put,
-    read,
+    edited_copies,
+    folder_of,
+    known_report,
+    notes_of,
+    path_of,
+    utc,
 )
-from eval_pipeline.analysis.report.paths import ID_CHARACTERS, folder_of, path_of
 from eval_pipeline.analysis.report.recommendations import recommendations_text
-from eval_pipeline.analysis.report.sections import (
-    DamagedError,
-    Part,
-    Section,
-    edited,
-    marked,
-    parts_of,
-    with_head,
-)
 from eval_pipeline.analysis.report.summary import (
     classification_text,
     impact_text,
@@ -40,137 +39,187 @@ from eval_pipeline.analysis.report.summary import (
     patterns_text,
     steps_text,
 )
-from eval_pipeline.analysis.report.texts import inline
-from eval_pipeline.analysis.report.updating import updated
-from eval_pipeline.overview import Row
+from eval_pipeline.finding import FoundRun
+from eval_pipeline.fingerprints import fingerprint
+from eval_pipeline.journal.disk import swap_in
+from eval_pipeline.overview import Row, run_rows
 from eval_pipeline.settings import Settings
 
 log = logging.getLogger(__name__)
 
-SECTIONS: Mapping[str, Callable[[Material], str]] = {
-    "metadata": metadata_text,
-    "steps": steps_text,
-    "classification": classification_text,
-    "failures": failures_text,
-    "infrastructure": infrastructure_text,
-    "patterns": patterns_text,
-    "recommendations": recommendations_text,
-    "impact": impact_text,
-}
+ACTIONS = "Actions taken"
 HINT = (
-    "<!-- For people: what was done about these failures, one line each, best with the day first "
-    "(2025-01-31). Name the items, so that later reports can tell whether it helped. A line that "
-    "begins with - [ ] is not done yet. Nothing here is ever overwritten. -->"
+    "<!-- What was done about these failures, one line each, best with the day first (2025-01-31). "
+    "Name the items, so that later reports can say whether it helped. A line that begins with "
+    "- [ ] is not done yet. This file is never overwritten. -->"
 )
+_BEFORE: Sequence[Callable[[ReportData], str]] = (
+    metadata_text,
+    steps_text,
+    classification_text,
+    failures_text,
+)
+_BEHIND: Sequence[Callable[[ReportData], str]] = (
+    infrastructure_text,
+    patterns_text,
+    recommendations_text,
+)
+_ANALYSED = re.compile(r"^- Analysed: .*$", re.MULTILINE)
+_FOOTER = "\n---\n\n"
 
 
-class Written(NamedTuple):
-    """Where the report is, and which sections people had edited, so that they were left alone."""
+class Reported(NamedTuple):
+    """A run with its report; `path` is None where no failure could be explained."""
 
-    path: Path
-    kept: tuple[str, ...]
-    created: bool
-    warnings: tuple[str, ...] = ()
-    """What of the earlier reports could not be read."""
+    run: Row
+    counts: dict[str, int]
+    path: Path | None
+    error: str | None = None
 
 
-def write_report(
+def write_reports(
+    db: duckdb.DuckDBPyConnection, settings: Settings, runs: Sequence[Row], when: datetime
+) -> list[Reported]:
+    """Write one report per run in which any failure is explained.
+
+    The runs are looked up again: while an analyst was asked, more may have been judged. A report
+    that cannot be written does not keep the others from being written.
+    """
+    known = run_rows(db, ())
+    now = {(row["run_id"], row["model"]): row for row in known}
+    meant = [now[name] for run in runs if (name := (run["run_id"], run["model"])) in now]
+    return [_report(db, settings, run, known, when) for run in meant]
+
+
+def _report(
+    db: duckdb.DuckDBPyConnection,
     settings: Settings,
     run: Row,
-    failures: Sequence[Row],
-    patterns: Sequence[Pattern],
+    known: Sequence[Row],
     when: datetime,
-) -> Written:
-    """Writes the report on a run of a model, or renews it; if there is nothing new, neither."""
+) -> Reported:
+    failures = failures_of(db, [FoundRun.of(run)])
+    reported = Reported(run, counts(failures), None)
+    if not any(one["classification"] for one in failures):
+        return reported
+    patterns = patterns_of(db, run["run_id"], run["model"], run["judge"], run["judge_version"])
+    try:
+        earlier = earlier_runs(db, settings.reports, run, known)
+        data = ReportData(run, failures, patterns, earlier, utc(when))
+        return reported._replace(path=write_report(settings, data))
+    except ReportError as error:
+        return reported._replace(error=str(error))
+
+
+def fail_if_not_written(reported: Sequence[Reported]) -> None:
+    """Raise what kept reports from being written, after all others are."""
+    if errors := [one.error for one in reported if one.error]:
+        raise ReportError("\n".join(errors))
+
+
+def reports_on(
+    db: duckdb.DuckDBPyConnection, settings: Settings, runs: Sequence[FoundRun]
+) -> list[Row]:
+    """Return per run the counts of its failures, and the paths of its report and edited copies."""
+    simulated = {(row["run_id"], row["model"]) for row in run_rows(db, ()) if row["simulated"]}
+    return [
+        {
+            "run_id": run.run_id,
+            "model": run.model,
+            "experiment": run.experiment,
+            "simulated": (run.run_id, run.model) in simulated,
+            **counts(failures_of(db, [run])),
+            "path": str(path) if path else None,
+            "kept": list(map(str, edited_copies(path))) if path else [],
+        }
+        for run in runs
+        for path in [known_report(settings.reports, run.run_id, run.model)]
+    ]
+
+
+def counts(failures: Sequence[Row]) -> dict[str, int]:
+    """Return how many failures of a run have which classification."""
+    said = [one["classification"] for one in failures if one["went"] == WRONG]
+    named = {str(one): said.count(one) for one in Classification}
+    return {"wrong": len(said), **named, "unexplained": said.count(None)}
+
+
+def write_report(settings: Settings, data: ReportData) -> Path:
+    """Write the report on a run, unless it has nothing new; a copy is kept of an edited one."""
     settings.data.mkdir(parents=True, exist_ok=True)
-    folder = folder_of(settings.reports, run["model"])
+    folder, run_id = folder_of(settings.reports, data.run["model"]), data.run["run_id"]
     with FileLock(settings.data / "reports.lock", thread_local=False):
-        material = Material(
-            _redacted(run, settings),
-            [_redacted(row, settings) for row in failures],
-            [replace(one, **_redacted(vars(one), settings)) for one in patterns],
-            (),
-            utc(when),
-        )
-        path = path_of(folder, run["run_id"], run["model"], when)
-        earlier = earlier_reports(path, material.head)
-        for warning in earlier.warnings:
-            log.warning("%s", warning)
-        written = _write(path, replace(material, earlier=earlier.reports))
-    return written._replace(warnings=tuple(earlier.warnings))
+        path = path_of(folder, run_id, data.analysed)
+        try:
+            _write(path, _page(_redacted(data, settings), notes_of(path)))
+            if not notes_of(path).exists():
+                swap_in(notes_of(path), f"# {ACTIONS}\n\n{HINT}\n".encode())
+        except OSError as error:
+            raise ReportError(f"{path} cannot be written ({error.strerror}). Fix this.") from error
+    return path
 
 
-def _redacted(row: Row, settings: Settings) -> Row:
-    """Without keys, before anything is escaped: as Markdown they would be spelled otherwise."""
-    return {
-        name: settings.redact(value) if isinstance(value, str) else value
-        for name, value in row.items()
-    }
+def _write(path: Path, page: str) -> None:
+    if path.is_symlink() or path.exists():
+        known = "" if path.is_symlink() else path.read_bytes().decode("utf-8", "replace")
+        if not _is_as_written(known):
+            log.warning("%s was edited: the edited one is now %s.", path, _put_aside(path))
+        elif _undated(known) == _undated(page):
+            return
+    swap_in(path, page.encode())
 
 
-def _write(path: Path, material: Material) -> Written:
-    try:
-        text = read(path) if path.exists() else None
-        parts = parts_of(text or "")
-    except (UnreadableError, DamagedError) as why:
-        raise ReportError(
-            f"{path}: {why}. Nothing in it was changed: mend that, or move the file away to have "
-            "the report written anew."
-        ) from None
-    kept = edited(parts)
-    material = replace(material, kept=kept)
-    page = _page(material) if text is None else _renewed(text, parts, material)
-    if page != text:
-        _put(path, page)
-    return Written(path, kept, created=text is None)
+def _put_aside(path: Path) -> Path:
+    names = (f"{path.name}{f'.{number}' * (number > 1)}{COPY}" for number in count(1))
+    copy = next(one for name in names if not (one := path.with_name(name)).exists())
+    return path.rename(copy)
 
 
-def _page(material: Material) -> str:
-    # What people write stands before the last section.
-    *sections, last = _sections(material)
-    run = material.run
+def _page(data: ReportData, notes: Path) -> str:
+    run = data.run
     model = inline(run["model"]) + (" (simulated)" if run["simulated"] else "")
-    title = f"# Why {model} failed in run {inline(run['run_id'][:ID_CHARACTERS])}\n"
-    actions = f"## {ACTIONS}\n\n{HINT}\n"
-    head = _head(material, sections)
-    return "\n".join([f"{head.line()}\n", title, *map(marked, sections), actions, marked(last)])
+    text = "\n\n".join(
+        [
+            f"# Why {model} failed in run {inline(run['run_id'][:ID_CHARACTERS])}",
+            *(write(data) for write in _BEFORE),
+            *failure_sections(data),
+            *(write(data) for write in _BEHIND),
+            f"## {ACTIONS}\n\nSee [{inline(notes.name)}]({quote(notes.name)}): it is for people to "
+            "write, and is never overwritten.",
+            impact_text(data),
+        ]
+    )
+    return _with_footer(f"{text}\n")
 
 
-def _renewed(text: str, parts: Sequence[Part], material: Material) -> str:
-    """The report as it is now; the same if only the time has changed."""
-    known, sections = head_in(text), _sections(material)
-    told = known.told if known else ()
-    if known is not None:
-        same = replace(material, analysed=known.analysed)
-        if updated(parts, _sections(same), told) == text:
-            return text
-    return with_head(updated(parts, sections, told), _head(material, sections))
+def _with_footer(text: str) -> str:
+    """Return the text with a checksum, by which edits are noticed."""
+    checksum = fingerprint(text)
+    return (
+        f"{text}{_FOOTER}Written by evals analyze, which replaces this file. Checksum {checksum}.\n"
+    )
 
 
-def edited_in(path: Path) -> tuple[str, ...]:
-    """What people have edited in a report; nothing where that can not be told."""
-    try:
-        return edited(parts_of(read(path)))
-    except (UnreadableError, DamagedError):
-        return ()
+def _is_as_written(page: str) -> bool:
+    return page == _with_footer(page.rpartition(_FOOTER)[0])
 
 
-def _head(material: Material, sections: Sequence[Section]) -> Head:
-    told = [section.name for section in sections if section.is_one_of_many]
-    return material.head.model_copy(update={"told": tuple(told)})
+def _undated(page: str) -> str:
+    return _ANALYSED.sub("", page.rpartition(_FOOTER)[0], count=1)
 
 
-def _sections(material: Material) -> list[Section]:
-    found: list[Section] = []
-    for name, write in SECTIONS.items():
-        found.append(Section(name, write(material)))
-        if name == "failures":
-            found += failure_sections(material)
-    return found
+def _redacted(data: ReportData, settings: Settings) -> ReportData:
+    """Return the data without keys, before anything is escaped: Markdown would alter them."""
 
+    def clean(row: Row) -> Row:
+        return {
+            name: settings.redact(value) if isinstance(value, str) else value
+            for name, value in row.items()
+        }
 
-def _put(path: Path, page: str) -> None:
-    try:
-        put(path, page.encode())
-    except OSError as error:
-        raise ReportError(f"{path} can not be written ({error.strerror}). Mend that.") from error
+    return replace(
+        data,
+        run=clean(data.run),
+        failures=[clean(row) for row in data.failures],
+        patterns=[replace(one, **clean(vars(one))) for one in data.patterns],
+    )
