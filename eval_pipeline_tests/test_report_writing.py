@@ -120,7 +120,7 @@ def test_simulated_models_are_called_so_in_titles(tmp_path: Path) -> None:
     assert "SIMULATED" not in some_of_them.get()
     assert some_of_them.get().count("a/b (simulated, hot)") == 1
     page = a_report(tmp_path, a_failure()).read_text()
-    assert "\n# Why demo/strong (simulated) failed in run 3f2a1b9c\n" in page
+    assert page.startswith("# Why demo/strong (simulated) failed in run 3f2a1b9c\n")
 
 
 def test_what_failures_share_is_advised_once_and_what_most_models_fail_is_worth_a_look(
@@ -171,7 +171,7 @@ def test_failures_stand_by_suite_and_item_and_of_very_many_the_rest_in_a_line_ea
     shown = [one for one in headings(page, 3) if "/" in one]
     assert shown[:2] == ["b/z", "sample/q000"]
     assert shown == sorted(shown) and len(shown) == MOST_IN_FULL
-    assert f"{MOST_IN_FULL} of {MOST_IN_FULL + 2} failures are told in full" in page
+    assert f"{MOST_IN_FULL} of {MOST_IN_FULL + 2} failures are in full" in page
     assert "evals debug demo/strong@3f2a1b9c ITEM" in page
     rest = re.findall(r"^- \*\*(\S+)\*\* \(at answer\): (.*)$", page, re.MULTILINE)
     assert rest == [
