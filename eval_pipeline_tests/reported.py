@@ -6,7 +6,9 @@ from pathlib import Path
 from markdown_it import MarkdownIt
 
 from eval_pipeline.analysis.patterns import Kind, Pattern
-from eval_pipeline.analysis.report import Written, write_report
+from eval_pipeline.analysis.report.data import ReportData
+from eval_pipeline.analysis.report.earlier import EarlierRun
+from eval_pipeline.analysis.report.write import write_report
 from eval_pipeline.results.runs import Row
 from eval_pipeline.settings import Settings
 from eval_pipeline_tests.builders import NOON, settings_in
@@ -105,12 +107,13 @@ def a_report(
     *failures: Row,
     run: Row | None = None,
     patterns: tuple[Pattern, ...] = (),
+    earlier: tuple[EarlierRun, ...] = (),
     when: datetime = NOON,
     settings: Settings | None = None,
-) -> Written:
+) -> Path:
     """Writes the report on these failures."""
     settings = settings or settings_in(folder)
-    return write_report(settings, run or a_run_row(), failures, patterns, when)
+    return write_report(settings, ReportData(run or a_run_row(), failures, patterns, earlier, when))
 
 
 def headings(page: str, level: int = 2) -> list[str]:

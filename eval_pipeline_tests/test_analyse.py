@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from eval_pipeline.analysis.analyse import analyse
 from eval_pipeline.analysis.failures import Failure, to_analyse
 from eval_pipeline.analysis.records import Diagnosis
 from eval_pipeline.benchmark import Benchmark, keep
@@ -21,7 +22,6 @@ from eval_pipeline.records import Item, ItemKey, Model, Prices
 from eval_pipeline.results.runs import find_runs
 from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.running import run_async
-from eval_pipeline.stages.analyse import analyse
 from eval_pipeline.stages.workers import Tally
 from eval_pipeline_tests.boards import Records
 from eval_pipeline_tests.builders import (

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from eval_pipeline.analysis.asking import (
+from eval_pipeline.analysis.analyst import (
     MOST_OF_A_PART,
     Analyst,
     gap_entries,

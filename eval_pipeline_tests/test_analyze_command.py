@@ -57,7 +57,7 @@ class Place:
         return self.gateway.requests.pop(ANALYST, 0)
 
     def reports(self) -> dict[str, bytes]:
-        found = sorted((self.folder / "reports").glob("*/*/*.md"))
+        found = sorted((self.folder / "reports").glob("*/*/*_????-??-??.md"))
         return {str(path.relative_to(self.folder)): path.read_bytes() for path in found}
 
     def wrong(self, run: str) -> list[str]:
@@ -173,7 +173,7 @@ def test_a_person_s_word_is_in_the_report_when_it_is_renewed(place: Place) -> No
 
 
 @pytest.mark.slow
-def test_what_people_edited_is_left_alone_and_told(place: Place) -> None:
+def test_what_people_edited_is_kept_beside_the_report_and_said(place: Place) -> None:
     (before,) = place.told("analyze latest")["reports"]
     path, item = Path(before["path"]), place.wrong("latest")[0]
     heading = next(line for line in path.read_text().splitlines() if line.endswith(f"/{item}"))
@@ -182,9 +182,10 @@ def test_what_people_edited_is_left_alone_and_told(place: Place) -> None:
     said = place.evals("analyze latest").stdout
     (after,) = place.told("analyze latest")["reports"]
 
-    name = heading.removeprefix("### ")
-    assert (before["kept"], after["kept"]) == ([], [name])
-    assert f"{path}\nedited by hand and left as it is: {name}\n" in said
+    copy = path.with_name(f"{path.name}.bak")
+    assert (before["kept"], after["kept"]) == ([], [str(copy)])
+    assert "I looked." in copy.read_text() and "I looked." not in path.read_text()
+    assert f"{path}\nedited by hand, and kept as {copy}\n" in said
 
 
 def test_the_report_on_a_run_that_is_deleted_stays(place: Place) -> None:

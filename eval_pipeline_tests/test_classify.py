@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from eval_pipeline.analysis.classifying import ClassifyingError, Word, check
+from eval_pipeline.analysis.overrides import ClassifyingError, Word, check
 from eval_pipeline.analysis.records import Classification
 from eval_pipeline.cli.completion import classifications
 from eval_pipeline.journal import RECLASSIFIED, Journal

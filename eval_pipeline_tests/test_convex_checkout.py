@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from eval_pipeline.analysis.report.prior import read_report
+from eval_pipeline.analysis.report.earlier import read_convex_report
 from eval_pipeline.coding.checkout import guidelines_of, is_checkout
 from eval_pipeline.coding.dataset import DatasetError, load_tasks
 from eval_pipeline.coding.guidelines import Guidelines
@@ -203,15 +203,15 @@ def test_their_guidelines_can_be_taken_apart() -> None:
 
 
 def test_their_reports_are_earlier_reports_of_the_same_model() -> None:
-    prior = read_report(CHECKOUT / "reports" / "acme" / "swift-1" / "jn7abc_2026-03-04.md")
+    earlier = read_convex_report(CHECKOUT / "reports/acme/swift-1/jn7abc_2026-03-04.md")
 
-    assert (prior.head.model, prior.head.run_id) == ("acme/swift-1", "jn7abcdefgh")
-    notes = {item: (note.step, note.classification) for item, (note,) in prior.failures.items()}
-    assert notes == {
-        "convex/000-basics/000-guest_book": ("tests", "MODEL_FAULT"),
-        "convex/000-basics/001-door_bell": ("lint", "OVERLY_STRICT"),
+    assert earlier is not None and earlier.run_id == "jn7abcdefgh"
+    steps = {item: failure.step for item, (failure,) in earlier.failures.items()}
+    assert steps == {
+        "convex/000-basics/000-guest_book": "tests",
+        "convex/000-basics/001-door_bell": "lint",
     }
-    (action,) = prior.actions
+    (action,) = earlier.actions
     assert action.is_about("convex", "000-basics/001-door_bell")
     assert str(action.day) == "2026-03-04"
 

@@ -12,10 +12,11 @@ from markdown_it import MarkdownIt
 from rich.console import Console
 
 from eval_pipeline.analysis.patterns import Kind
-from eval_pipeline.analysis.report import ReportError, failing
-from eval_pipeline.analysis.report.failing import MOST_IN_FULL
-from eval_pipeline.reporting.failures import HEADINGS as WHOSE
-from eval_pipeline.reporting.failures import analysed_table
+from eval_pipeline.analysis.report import failures as failing
+from eval_pipeline.analysis.report.failures import MOST_IN_FULL
+from eval_pipeline.analysis.report.paths import ReportError, edited_copies, notes_of
+from eval_pipeline.analysis.tables import HEADINGS as WHOSE
+from eval_pipeline.analysis.tables import analysed_table
 from eval_pipeline.untrusted import fenced
 from eval_pipeline_tests.builders import NOON, settings_in
 from eval_pipeline_tests.reported import (
@@ -43,7 +44,7 @@ HOSTILE = [
 
 
 def _section(page: str, heading: str) -> str:
-    return re.split(r"\n(?:## |<!-- evals:end)", page.split(f"\n## {heading}\n")[1])[0]
+    return re.split(r"\n(?:## |---\n)", page.split(f"\n## {heading}\n")[1])[0]
 
 
 def _advice(page: str) -> dict[str, str]:
@@ -67,9 +68,9 @@ def test_a_report_tells_everything_in_the_order_people_read(tmp_path: Path) -> N
 
     written = a_report(tmp_path, *failures, patterns=(a_pattern("sample/q1", "sample/q9"),))
 
-    assert written.path == tmp_path / "reports/demo/strong/3f2a1b9c_2025-01-01.md"
-    assert (written.created, written.kept, written.warnings) == (True, (), ())
-    page = written.path.read_text()
+    assert written == tmp_path / "reports/demo/strong/3f2a1b9c_2025-01-01.md"
+    assert (tmp_path / "reports/demo/strong/3f2a1b9c_2025-01-01.notes.md").exists()
+    page = written.read_text()
     assert headings(page) == HEADINGS
     assert f"- Run: {RUN_ID}" in page and "- Analyst: demo/judge (SIMULATED" in page
     assert "17 of 42 right, 40.5 % (95 % interval 27.0 % to 55.5 %)" in page
@@ -118,8 +119,8 @@ def test_simulated_models_are_called_so_in_titles(tmp_path: Path) -> None:
     assert "Why items failed: answers of SIMULATED models" in all_of_them.get()
     assert "SIMULATED" not in some_of_them.get()
     assert some_of_them.get().count("a/b (simulated, hot)") == 1
-    page = a_report(tmp_path, a_failure()).path.read_text()
-    assert "\n# Why demo/strong (simulated) failed in run 3f2a1b9c\n" in page
+    page = a_report(tmp_path, a_failure()).read_text()
+    assert page.startswith("# Why demo/strong (simulated) failed in run 3f2a1b9c\n")
 
 
 def test_what_failures_share_is_advised_once_and_what_most_models_fail_is_worth_a_look(
@@ -139,7 +140,7 @@ def test_what_failures_share_is_advised_once_and_what_most_models_fail_is_worth_
         replace(a_pattern(names[1]), kind=Kind.ITEM, count=2, of=3),
     )
 
-    advice = _advice(a_report(tmp_path, *failures, patterns=patterns).path.read_text())
+    advice = _advice(a_report(tmp_path, *failures, patterns=patterns).read_text())
 
     first, look = advice["Eval improvements"].split("\n")
     assert first.startswith("- **sample/q8** (AMBIGUOUS_TASK at answer)")
@@ -165,22 +166,18 @@ def test_failures_stand_by_suite_and_item_and_of_very_many_the_rest_in_a_line_ea
     many = [a_failure(f"q{n:03}", category=f"c{n % 7}") for n in range(MOST_IN_FULL, -1, -1)]
     last = a_failure("z", suite="b", classification="OVERLY_STRICT")
 
-    page = a_report(tmp_path, last, *many).path.read_text()
+    page = a_report(tmp_path, last, *many).read_text()
 
     shown = [one for one in headings(page, 3) if "/" in one]
     assert shown[:2] == ["b/z", "sample/q000"]
     assert shown == sorted(shown) and len(shown) == MOST_IN_FULL
-    assert f"{MOST_IN_FULL} of {MOST_IN_FULL + 2} failures are told in full" in page
+    assert f"{MOST_IN_FULL} of {MOST_IN_FULL + 2} failures are in full" in page
     assert "evals debug demo/strong@3f2a1b9c ITEM" in page
     rest = re.findall(r"^- \*\*(\S+)\*\* \(at answer\): (.*)$", page, re.MULTILINE)
     assert rest == [
         ("sample/q199", "Answered 41 instead of 42 — MODEL_FAULT"),
         ("sample/q200", "Answered 41 instead of 42 — MODEL_FAULT"),
     ]
-    # A later report knows them all.
-    later = a_run_row(run_id="9d8c7b6a", opened_at=NOON.replace(tzinfo=None) + timedelta(days=1))
-    again = a_report(tmp_path, many[0], run=later).path.read_text()
-    assert "also failed in [3f2a1b9c\\_2025-01-01]" in again
 
 
 def test_without_the_unfair_an_item_counts_the_mean_of_its_other_replies(tmp_path: Path) -> None:
@@ -193,14 +190,14 @@ def test_without_the_unfair_an_item_counts_the_mean_of_its_other_replies(tmp_pat
         in_vain("q3", sample=0),
     ]
 
-    page = a_report(tmp_path, *failures, run=run).path.read_text()
+    page = a_report(tmp_path, *failures, run=run).read_text()
 
     assert "66.7 % (2 of 3 items, each the mean of its replies" in page
     assert "### sample/q1, sample 1" in page
     assert "evals debug demo/strong@3f2a1b9c sample/q1 --sample 1\n" in page
     assert "- Scope: only a part, 3 items; not comparable with the leaderboard\n" in page
     # A reply is not there yet: then it goes by those that are.
-    page = a_report(tmp_path, *failures[:3], run=run).path.read_text()
+    page = a_report(tmp_path, *failures[:3], run=run).read_text()
     assert "66.7 % (2 of 3 replies" in page
 
 
@@ -220,23 +217,23 @@ def test_no_text_can_break_out_of_its_place(tmp_path: Path, text: str) -> None:
 
     written = a_report(tmp_path, *failures, run=run, patterns=shown)
 
-    page = written.path.read_text()
+    page = written.read_text()
     assert headings(page) == HEADINGS
     tokens = MarkdownIt("commonmark").enable("table").parse(page)
-    comments = [token.content for token in tokens if token.type == "html_block"]
-    assert all(re.fullmatch(r"<!-- [^>]* -->\n", one) for one in comments)
-    assert len([one for one in comments if one.startswith("<!-- evals:failure ")]) == 2
+    assert not any(token.type == "html_block" for token in tokens)
     assert not any(one in page for one in "\x1b\x00\u202e\u2028\r")
     inside = [child for token in tokens for child in token.children or ()]
-    assert {"html_inline", "link_open", "image", "em_open", "code_inline"}.isdisjoint(
+    assert {"html_inline", "image", "em_open", "code_inline"}.isdisjoint(
         child.type for child in inside
     )
+    links = [child.attrs["href"] for child in inside if child.type == "link_open"]
+    assert links == [notes_of(written).name]
     blocks = [token.content for token in tokens if token.type == "fence"]
-    assert len(blocks) == 4 and not any("<!-- evals:" in block for block in blocks)
+    assert len(blocks) == 4
     # And it can be renewed as if nobody had touched it.
     again = a_report(tmp_path, *failures[:1], run=run, when=NOON + timedelta(days=1))
-    assert (again.path, again.kept, again.created) == (written.path, (), False)
-    assert headings(again.path.read_text()) == HEADINGS
+    assert again == written and not edited_copies(again)
+    assert headings(again.read_text()) == HEADINGS
 
 
 @pytest.mark.parametrize("text", HOSTILE)
@@ -247,15 +244,14 @@ def test_no_text_can_break_out_of_a_line(
     told = dict.fromkeys(("suite", "failed_step", "error", "gap"), text)
     failures = [a_failure(text, **told), a_failure(text, suite=text, classification="KNOWN_GAP")]
 
-    page = a_report(tmp_path, *failures).path.read_text()
+    page = a_report(tmp_path, *failures).read_text()
 
     tokens = MarkdownIt("commonmark").enable("table").parse(page)
     assert headings(page) == HEADINGS and "### The rest in brief" in page
-    comments = [token.content for token in tokens if token.type == "html_block"]
-    assert all(re.fullmatch(r"<!-- [^>]* -->\n", one) for one in comments)
-    assert len([one for one in comments if one.startswith("<!-- evals:failure ")]) == 2
-    inside = {child.type for token in tokens for child in token.children or ()}
-    assert inside <= {"text", "strong_open", "strong_close"}
+    assert not any(token.type == "html_block" for token in tokens)
+    inside = [child.type for token in tokens for child in token.children or ()]
+    assert inside.count("link_open") == 1  # to the notes
+    assert {*inside} <= {"text", "strong_open", "strong_close", "link_open", "link_close"}
 
 
 @given(st.text(st.sampled_from("`~ \n\t<!->ax\r\x00"), max_size=40))
@@ -267,7 +263,7 @@ def test_a_fence_holds_whatever_is_in_it(text: str) -> None:
 
 
 def test_a_long_snippet_is_cut(tmp_path: Path) -> None:
-    page = a_report(tmp_path, a_failure(model_snippet="x\n" * 500)).path.read_text()
+    page = a_report(tmp_path, a_failure(model_snippet="x\n" * 500)).read_text()
 
     assert page.count("\nx") == 60 and "It goes on" in page
 
@@ -282,14 +278,14 @@ def test_a_long_snippet_is_cut(tmp_path: Path) -> None:
     ],
 )
 def test_a_report_stands_under_provider_and_model(tmp_path: Path, model: str, folder: str) -> None:
-    path = a_report(tmp_path, a_failure(), run=a_run_row(model=model)).path
+    path = a_report(tmp_path, a_failure(), run=a_run_row(model=model))
 
     assert re.fullmatch(folder, str(path.parent.relative_to(tmp_path / "reports")))
 
 
 @pytest.mark.parametrize("model", ["../x", "a/..", "/etc/passwd", "a", "a/b\n"])
 def test_what_is_no_model_id_names_no_folder(tmp_path: Path, model: str) -> None:
-    with pytest.raises(ReportError, match="is no id of a model"):
+    with pytest.raises(ReportError, match="is not a model id"):
         a_report(tmp_path, a_failure(), run=a_run_row(model=model))
 
     assert not (tmp_path / "reports").exists()
@@ -310,8 +306,8 @@ def test_a_link_out_of_the_reports_is_not_followed(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     (outside / "kept.md").write_text("kept")
     (folder / "3f2a1b9c_2025-01-01.md").symlink_to(outside / "kept.md")
-    with pytest.raises(ReportError, match="is in the way"):
-        a_report(tmp_path, a_failure(), settings=settings)
+    report = a_report(tmp_path, a_failure(), settings=settings)
+    assert not report.is_symlink() and "sample/q1" in report.read_text()
     assert [path.name for path in outside.iterdir()] == ["kept.md"]
     assert (outside / "kept.md").read_text() == "kept"
 
@@ -323,24 +319,24 @@ def test_runs_whose_ids_begin_alike_have_reports_of_their_own(tmp_path: Path) ->
     second = a_report(tmp_path, a_failure("q2"), run=other)
     again = a_report(tmp_path, a_failure("q3"), run=other, when=NOON + timedelta(days=9))
 
-    assert first.path.name == "3f2a1b9c_2025-01-01.md"
-    assert second.path.name == f"{other['run_id']}_2025-01-01.md"
-    assert (again.path, again.created) == (second.path, False)
-    assert "sample/q1" in first.path.read_text()
+    assert first.name == "3f2a1b9c_2025-01-01.md"
+    assert second.name == f"{other['run_id']}_2025-01-01.md"
+    assert again == second
+    assert "sample/q1" in first.read_text()
 
 
 def test_a_folder_that_can_not_be_written_is_told(tmp_path: Path) -> None:
     settings = settings_in(tmp_path)
     (tmp_path / "reports").write_text("a file")
 
-    with pytest.raises(ReportError, match="can not be written"):
+    with pytest.raises(ReportError, match="cannot be written"):
         a_report(tmp_path, a_failure(), settings=settings)
 
 
 def test_a_key_is_never_in_a_report(tmp_path: Path) -> None:
     settings = settings_in(tmp_path).overridden({"keys": {"ZENMUX_API_KEY": "sk_$very-secret"}})
 
-    page = a_report(tmp_path, a_failure(error="key sk_$very-secret"), settings=settings).path
+    page = a_report(tmp_path, a_failure(error="key sk_$very-secret"), settings=settings)
 
     assert "very-secret" not in page.read_text()
-    assert list(page.parent.iterdir()) == [page]
+    assert "very-secret" not in notes_of(page).read_text()

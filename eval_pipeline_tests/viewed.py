@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
-from eval_pipeline.analysis.report.comments import Head
 from eval_pipeline.coding.records import Step, TestResult
 from eval_pipeline.journal import ATTEMPTS, DIAGNOSES, RECLASSIFIED, SIGHTINGS, VERSIONS, Journal
 from eval_pipeline.records import Judgement, Prediction, Run, Sighting, Usage
@@ -208,6 +207,5 @@ def _explain(journal: Journal) -> None:
 def _report(settings: Settings) -> None:
     folder = settings.reports / "demo" / "weak"
     folder.mkdir(parents=True)
-    about = Head(run_id=FIRST, model=WEAK, opened=NOON, analysed=NOON)
-    text = f"{about.line()}\n# Report\n\n{attack('report')}\n"
+    text = f"# Report\n\n- Run: {FIRST}\n\n{attack('report')}\n"
     (folder / "11111111_2025-01-01.md").write_text(text)

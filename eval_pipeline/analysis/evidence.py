@@ -7,13 +7,28 @@ from typing import NamedTuple
 import duckdb
 from pydantic import TypeAdapter
 
-from eval_pipeline.analysis.failures import Failure
+from eval_pipeline.analysis.failures import WRONG, Failure, classified, failures_of_item
+from eval_pipeline.benchmark import past_items
 from eval_pipeline.coding.records import CodingTask, Files, Step
 from eval_pipeline.coding.reply import UnreadableReply, read_files
+from eval_pipeline.item_report.choosing import Chosen
+from eval_pipeline.item_report.gathering import ItemReport, ItemsOf, gather
+from eval_pipeline.item_report.page import Section, sections
+from eval_pipeline.journal import Journal
+from eval_pipeline.overview import Row
 from eval_pipeline.records import ExamQuestion, Item
 from eval_pipeline.results.queries import query, rows
+from eval_pipeline.settings import Settings
 
 _STEPS = TypeAdapter(tuple[Step, ...])
+ANALYSIS = (
+    ("error", "error"),
+    ("reasoning", "reasoning"),
+    ("gap", "known gap"),
+    ("model_snippet", "the model wrote"),
+    ("expected_snippet", "expected"),
+    ("unexplained_because", "not explained"),
+)
 
 
 class Part(NamedTuple):
@@ -133,3 +148,52 @@ def _line(step: Step) -> str:
 
 def _shown(files: Files) -> str:
     return "\n\n".join(f"File {path}:\n{text}" for path, text in files.items())
+
+
+class Case(NamedTuple):
+    """One item in a run with its grader and its failures, sample by sample."""
+
+    report: ItemReport
+    grader: Files
+    failures: list[Row]
+
+
+def look_into(
+    db: duckdb.DuckDBPyConnection,
+    settings: Settings,
+    journal: Journal,
+    chosen: Chosen,
+    sample: int | None = None,
+    *,
+    items: ItemsOf = past_items,
+) -> Case:
+    """Return everything about the item, of all samples or of one."""
+    report = gather(db, settings, journal, chosen, sample, items=items)
+    failed = failures_of_item(db, chosen)
+    grader = report.item.grader if isinstance(report.item, CodingTask) else {}
+    return Case(report, grader, [one for one in failed if sample in (None, one["sample"])])
+
+
+def debug_document(case: Case) -> Row:
+    """Return the case as plain values: as `evals show --json`, with the grader and the analysis."""
+    return {**case.report.as_json(), "grader": case.grader, "failures": case.failures}
+
+
+def debug_sections(case: Case) -> Iterator[Section]:
+    """Yield the case as people read it."""
+    yield from sections(case.report)
+    for path, text in case.grader.items():
+        yield Section(f"Grader file {path}", text)
+    for failure in case.failures:
+        if failure["went"] == WRONG:
+            yield _analysis(failure)
+
+
+def _analysis(failure: Row) -> Section:
+    name = f" (sample {failure['sample']})" if failure["samples"] > 1 else ""
+    lines = [f"{words}: {failure[column]}" for column, words in ANALYSIS if failure[column]]
+    if failure["overridden"]:
+        lines.insert(0, f"note: {failure['override_note']}")
+    if failure["analyst"]:
+        lines.append(f"analyst: {failure['analyst']}")
+    return Section(f"Analysis{name}: {classified(failure)}", "\n".join(lines))

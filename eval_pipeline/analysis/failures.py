@@ -1,8 +1,8 @@
 """What failed in runs: each failure with what is known of why, as rows and as one document."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import duckdb
 
@@ -118,6 +118,17 @@ def to_analyse(db: duckdb.DuckDBPyConnection, runs: Sequence[FoundRun]) -> list[
     """Those that say something about the model."""
     given = {"run_ids": [run.run_id for run in runs], "models": [run.model for run in runs]}
     return [Failure(*row) for row in query(db, "summaries/to_analyse", given).fetchall()]
+
+
+def classified(failure: Mapping[str, Any]) -> str:
+    """Return the classification of a failure, and whether a person has set it."""
+    if failure["classification"] is None:
+        return "not classified"
+    if not failure["overridden"]:
+        return str(failure["classification"])
+    analyst = failure["analyst_classification"]
+    instead = f", the analyst: {analyst}" if analyst else ""
+    return f"{failure['classification']} (said by a person{instead})"
 
 
 def as_json(

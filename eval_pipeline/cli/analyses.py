@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from functools import partial
 
 from eval_pipeline.alive import launches_at_work
-from eval_pipeline.analysis.reports import analyst_of, reports_on
-from eval_pipeline.analysis.scope import PassedOver, Scope, chosen_runs, scope_of
+from eval_pipeline.analysis.analyse import PassedOver, Scope, analyst_of, chosen_runs, scope_of
+from eval_pipeline.analysis.report.write import reports_on
+from eval_pipeline.analysis.tables import analysed_table
 from eval_pipeline.cli.endings import NAMES, Ended
 from eval_pipeline.cli.launches import carry_out, command
 from eval_pipeline.cli.output import End, complain, end, print_json, say, show
@@ -14,7 +15,6 @@ from eval_pipeline.defs.config import ReportsConfig
 from eval_pipeline.defs.launch import Instance, analyse_runs
 from eval_pipeline.deployment import journal_of, refuse_production
 from eval_pipeline.progress import Watch
-from eval_pipeline.reporting.failures import analysed_table
 from eval_pipeline.results.runs import FoundRun, Row
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.workers import Tally
@@ -102,7 +102,7 @@ def _say(scope: Scope, reports: Sequence[Row]) -> None:
     for report in filter(lambda one: one["path"], reports):
         say(report["path"])
         if report["kept"]:
-            say(f"edited by hand and left as it is: {', '.join(report['kept'])}")
+            say(f"edited by hand, and kept as {', '.join(report['kept'])}")
     for sentence in scope.incomplete:
         say(sentence)
     for one in scope.passed_over:

@@ -77,7 +77,7 @@ def failures(
     from eval_pipeline.alive import launches_at_work
     from eval_pipeline.analysis.failures import as_json as told
     from eval_pipeline.analysis.failures import documents_of, find_failed
-    from eval_pipeline.reporting.failures import debug_line, failures_tables, totals_lines
+    from eval_pipeline.analysis.tables import debug_line, failures_tables, totals_lines
     from eval_pipeline.results.runs import named_judges
     from eval_pipeline.settings import Settings
 
@@ -100,7 +100,7 @@ def failures(
 
 def debug(run: Run, item: Item, sample: Sample = None, *, as_json: AsJson = False) -> None:
     """Show all it takes to find out why an item failed: as `show`, with grader and analysis."""
-    from eval_pipeline.analysis.debugging import debug_document, debug_sections, look_into
+    from eval_pipeline.analysis.evidence import debug_document, debug_sections, look_into
     from eval_pipeline.cli.paging import page_through
     from eval_pipeline.deployment import journal_of
     from eval_pipeline.item_report.choosing import choose_item
@@ -133,7 +133,7 @@ def classify(
     as_json: AsJson = False,
 ) -> None:
     """Say whose fault a failure is; that wins over what the analyst says."""
-    from eval_pipeline.analysis import classifying
+    from eval_pipeline.analysis import overrides as classifying
     from eval_pipeline.deployment import journal_of, refuse_production
     from eval_pipeline.item_report.choosing import choose_item
     from eval_pipeline.journal import RECLASSIFIED

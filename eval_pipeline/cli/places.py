@@ -55,7 +55,7 @@ def results(
 
 def report_on(settings: "Settings", model: str, run_id: str) -> Path | None:
     """Where the report on why that run's items failed is, if there is one."""
-    from eval_pipeline.analysis.report.naming import known_report
+    from eval_pipeline.analysis.report.paths import known_report
 
     return known_report(settings.reports, run_id, model)
 

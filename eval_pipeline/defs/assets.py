@@ -3,8 +3,8 @@
 import dagster as dg
 
 from eval_pipeline.alive import launches_at_work
-from eval_pipeline.analysis.reports import analyst_of, fail_if_not_written, write_reports
-from eval_pipeline.analysis.scope import chosen_runs, scope_of
+from eval_pipeline.analysis.analyse import analyse, analyst_of, chosen_runs, scope_of
+from eval_pipeline.analysis.report.write import fail_if_not_written, write_reports
 from eval_pipeline.benchmark import current, keep, load_benchmark
 from eval_pipeline.defs.config import (
     CatalogConfig,
@@ -42,7 +42,6 @@ from eval_pipeline.records import now
 from eval_pipeline.results.tables.leaderboard import write_leaderboard
 from eval_pipeline.running import run_async
 from eval_pipeline.settings import Settings
-from eval_pipeline.stages.analyse import analyse
 from eval_pipeline.stages.judge import judge
 from eval_pipeline.stages.predict import predict
 from eval_pipeline.stages.rejudge import draw, rejudge

@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 import dagster as dg
 from pydantic import JsonValue
 
-from eval_pipeline.analysis.asking import PROMPT as ANALYSIS_PROMPT
-from eval_pipeline.analysis.asking import SCHEMA as ANALYSIS_SCHEMA
+from eval_pipeline.analysis.analyst import PROMPT as ANALYSIS_PROMPT
+from eval_pipeline.analysis.analyst import SCHEMA as ANALYSIS_SCHEMA
 from eval_pipeline.defs.resources import WarehouseResource
 from eval_pipeline.environment import SettingsError
 from eval_pipeline.exam.rules import RULES_VERSION

@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 
 import duckdb
 
+from eval_pipeline.analysis.analyse import Scope
 from eval_pipeline.analysis.records import Classification
-from eval_pipeline.analysis.reports import Reported
-from eval_pipeline.analysis.scope import Scope
+from eval_pipeline.analysis.report.paths import edited_copies
+from eval_pipeline.analysis.report.write import Reported
 from eval_pipeline.defs.metadata import Metadata, listed, markdown, rounded, tallied
 from eval_pipeline.defs.tables import rows_by_model
 from eval_pipeline.outcomes import Outcome
@@ -82,16 +83,14 @@ def how_judging_went(
 def how_analysing_went(reported: Sequence[Reported], scope: Scope) -> Metadata:
     """How many failures are whose, in which runs, and where the reports are."""
     lines = [one.counts for one in reported]
-    written = [one.written for one in reported if one.written is not None]
+    written = [one.path for one in reported if one.path is not None]
     numbers = ("wrong", *map(str, Classification), "unexplained")
     return {
         "runs_analysed": len(reported),
         "reports": len(written),
         **{name: sum(line.get(name, 0) for line in lines) for name in numbers},
-        "written": listed(str(one.path) for one in written),
-        "kept_by_hand": listed(
-            f"{one.path.name}: {section}" for one in written for section in one.kept
-        ),
+        "written": listed(map(str, written)),
+        "edited_copies": listed(str(copy) for path in written for copy in edited_copies(path)),
         "by_run": markdown(
             [{**_named(one), **line} for one, line in zip(reported, lines, strict=True)]
         ),

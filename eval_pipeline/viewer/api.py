@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from eval_pipeline.analysis.debugging import debug_document, look_into
+from eval_pipeline.analysis.evidence import debug_document, look_into
 from eval_pipeline.analysis.failures import as_json as failures_document
 from eval_pipeline.item_report.choosing import Chosen
 from eval_pipeline.results.queries import query, rows

@@ -1,6 +1,0 @@
-"""The report on why a model failed in a run."""
-
-from eval_pipeline.analysis.report.files import ReportError
-from eval_pipeline.analysis.report.writing import Written, edited_in, write_report
-
-__all__ = ["ReportError", "Written", "edited_in", "write_report"]

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 from markupsafe import Markup
 from pydantic import JsonValue
 
-from eval_pipeline.analysis.debugging import Case, classified, look_into
+from eval_pipeline.analysis.evidence import Case, look_into
+from eval_pipeline.analysis.failures import classified
 from eval_pipeline.benchmark import past_items
 from eval_pipeline.coding.records import CodingTask
 from eval_pipeline.item_report.choosing import Chosen

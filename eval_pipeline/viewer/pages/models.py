@@ -1,8 +1,14 @@
 """Models: all of them, and one with its history, profile, calibration, failures and reports."""
 
-from eval_pipeline.analysis.report.comments import BEGIN
-from eval_pipeline.analysis.report.files import ReportError, UnreadableError, read
-from eval_pipeline.analysis.report.naming import folder_of, reports_in
+import re
+
+from eval_pipeline.analysis.report.paths import (
+    ReportError,
+    folder_of,
+    notes_of,
+    read_text,
+    reports_in,
+)
 from eval_pipeline.results.queries import query, rows
 from eval_pipeline.results.runs import model_rows, run_rows
 from eval_pipeline.viewer import links
@@ -12,6 +18,7 @@ from eval_pipeline.viewer.page import NotThereError, Page, Row, View
 
 MOST_RECURRING = 50
 LARGEST_REPORT = 1_000_000
+_COMMENT = re.compile(r"^<!--.*-->$", re.MULTILINE)
 
 
 def models(view: View) -> Page:
@@ -70,9 +77,8 @@ def reports_of(view: View, name: str) -> list[Row]:
     except ReportError:
         return []
     return [
-        {"run_id": head.run_id, "name": path.name, "path": path, "model": head.model}
-        for path, head in reversed(found)
-        if head.model == name
+        {"run_id": run_id, "name": path.name, "path": path, "model": name}
+        for path, run_id in reversed(found)
     ]
 
 
@@ -81,11 +87,8 @@ def report(view: View, run_id: str, name: str) -> Page:
     found = next((one for one in reports_of(view, name) if one["run_id"] == run_id), None)
     if found is None:
         raise NotThereError("There is no report on that run: evals analyze writes one.")
-    try:
-        text = read(found["path"], LARGEST_REPORT)
-    except UnreadableError as error:
-        raise NotThereError(f"The report can not be shown: {error}.") from None
-    told = "\n".join(line for line in text.splitlines() if not line.startswith(BEGIN))
-    shown = {"report": markdown(told, LARGEST_REPORT, breaks=False), "file": found["name"]}
+    texts = (read_text(path, LARGEST_REPORT) for path in (found["path"], notes_of(found["path"])))
+    text = "\n\n".join(_COMMENT.sub("", text) for text in texts if text)
+    shown = {"report": markdown(text, 2 * LARGEST_REPORT, breaks=False), "file": found["name"]}
     shown |= {"run_id": run_id, "model": name}
     return Page("report.html", f"Report on run {run_id[:8]} of {name}", shown)

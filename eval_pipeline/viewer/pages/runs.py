@@ -6,7 +6,7 @@ from itertools import groupby
 from math import ceil
 from typing import Any, NamedTuple
 
-from eval_pipeline.analysis.report.naming import known_report
+from eval_pipeline.analysis.report.paths import known_report
 from eval_pipeline.coding.records import STEPS
 from eval_pipeline.results.queries import query, rows
 from eval_pipeline.results.runs import FoundRun, rows_of, run_rows

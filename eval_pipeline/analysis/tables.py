@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from eval_pipeline.analysis.debugging import classified
+from eval_pipeline.analysis.failures import classified
 from eval_pipeline.reporting.cells import (
     a_table,
     accuracy,

@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 import duckdb
 
-from eval_pipeline.analysis.debugging import classified
-from eval_pipeline.analysis.failures import WRONG, failures_of_item
+from eval_pipeline.analysis.failures import WRONG, classified, failures_of_item
 from eval_pipeline.analysis.records import Classification, Reclassification
 from eval_pipeline.closest import unknown
 from eval_pipeline.errors import MendableError

@@ -5,9 +5,8 @@ from enum import StrEnum
 
 from eval_pipeline.analysis.patterns import MOST_NAMED, Kind, Pattern, some
 from eval_pipeline.analysis.records import Classification
-from eval_pipeline.analysis.report.failing import link
-from eval_pipeline.analysis.report.material import Material, name_of, step_of
-from eval_pipeline.analysis.report.texts import LONGEST_TEXT, inline, whose
+from eval_pipeline.analysis.report.data import LONGEST_TEXT, ReportData, inline, name_of, step_of
+from eval_pipeline.analysis.report.failures import link
 from eval_pipeline.results.runs import Row
 
 SUSPECT, LEAST_MODELS = 0.8, 3
@@ -27,48 +26,48 @@ class Group(StrEnum):
     NOTHING = "No action needed"
 
 
-def recommendations_text(material: Material) -> str:
+def recommendations_text(data: ReportData) -> str:
     """Every classified failure in a group, or in two; all of the groups are there."""
     parts = ["## Recommendations"]
-    if left := sum(not row["classification"] for row in material.wrong):
+    if left := sum(not row["classification"] for row in data.wrong):
         parts.append(f"Not classified yet, and so in none of the groups: {left}.")
-    if by_people := [row for row in material.wrong if row["overridden"]]:
+    if by_people := [row for row in data.wrong if row["overridden"]]:
         said = [f"{name_of(row)} ({row['classification']})" for row in by_people]
         parts.append(f"Set by a person: {_named(said, MOST_TO_LOOK_AT)}.")
-    if in_vain := list(_in_vain(material)):
+    if in_vain := list(_in_vain(data)):
         parts.append("\n".join(in_vain))
-    for group, lines in _groups(material).items():
+    for group, lines in _groups(data).items():
         parts += [f"### {group}", "\n".join(lines) or "None."]
     return "\n\n".join(parts)
 
 
-def _groups(material: Material) -> dict[Group, list[str]]:
-    evals, config = _unfair(material)
-    blamed = _Blamed(material, {name_of(row) for row in (*evals, *config)})
+def _groups(data: ReportData) -> dict[Group, list[str]]:
+    evals, config = _unfair(data)
+    blamed = _Blamed(data, {name_of(row) for row in (*evals, *config)})
     return {
         Group.EVALS: [*_by_item(evals), *blamed.to_look_at()],
         Group.CONFIG: list(_by_item(config)),
         Group.MODEL: [*blamed.by_pattern(), *blamed.repeated()],
-        Group.NOTHING: [*_known(material), *blamed.others()],
+        Group.NOTHING: [*_known(data), *blamed.others()],
     }
 
 
-def _in_vain(material: Material) -> Iterator[str]:
+def _in_vain(data: ReportData) -> Iterator[str]:
     """What was done before, and did not help."""
     found: dict[str, list[str]] = {}
-    for row in material.wrong:
-        for recorded in material.recorded(row):
-            if recorded.is_in_vain:
-                found.setdefault(link(recorded.prior), []).append(name_of(row))
+    for row in data.wrong:
+        for recorded in data.recorded(row):
+            if recorded.should_have_helped:
+                found.setdefault(link(recorded.run), []).append(name_of(row))
     for report, names in found.items():
         yield f"- An action recorded in {report} should have fixed {_named(names)}."
 
 
-def _unfair(material: Material) -> tuple[list[Row], list[Row]]:
+def _unfair(data: ReportData) -> tuple[list[Row], list[Row]]:
     """What is to be mended in the evals, and what in their rules and versions."""
     evals: list[Row] = []
     config: list[Row] = []
-    for row in material.classified(Classification.OVERLY_STRICT, Classification.AMBIGUOUS_TASK):
+    for row in data.classified(Classification.OVERLY_STRICT, Classification.AMBIGUOUS_TASK):
         is_strict = row["classification"] == Classification.OVERLY_STRICT
         (config if is_strict and step_of(row) in _CONFIGURED else evals).append(row)
     return evals, config
@@ -84,17 +83,17 @@ def _by_item(rows: Sequence[Row]) -> Iterator[str]:
         row = alike_rows[0]
         times = f", {len(alike_rows)} samples" if len(alike_rows) > 1 else ""
         by_whom = ", set by a person" if is_by_person else ""
-        about = f"{whose(classification)} at {inline(step)}{times}{by_whom}"
+        about = f"{classification} at {inline(step)}{times}{by_whom}"
         why = row["override_note"] if row["overridden"] else row["reasoning"]
         words = [inline(row["error"] or row["reason"] or "no error is known")]
         words += [inline(why, LONGEST_TEXT)] if why else []
         yield f"- **{inline(name)}** ({about}): {' — '.join(words)}"
 
 
-def _known(material: Material) -> Iterator[str]:
+def _known(data: ReportData) -> Iterator[str]:
     """What is on record already, by its entry."""
     found: dict[str, list[str]] = {}
-    for row in material.classified(Classification.KNOWN_GAP):
+    for row in data.classified(Classification.KNOWN_GAP):
         found.setdefault(row["gap"] or "", []).append(name_of(row))
     for gap, names in found.items():
         entry = f" “{inline(gap)}”" if gap else ""
@@ -104,13 +103,13 @@ def _known(material: Material) -> Iterator[str]:
 class _Blamed:
     """The failures that are the model's fault, by what makes them more than single ones."""
 
-    def __init__(self, material: Material, unfair: Collection[str]) -> None:
-        self._material = material
-        self._rows = material.classified(Classification.MODEL_FAULT)
+    def __init__(self, data: ReportData, unfair: Collection[str]) -> None:
+        self._data = data
+        self._rows = data.classified(Classification.MODEL_FAULT)
         # Of these another sample is unfair, or a person has decided already.
         settled = {name_of(row) for row in self._rows if row["overridden"]} | set(unfair)
-        shared = [one for one in material.patterns if one.kind is Kind.ITEM and _is_suspect(one)]
-        common = [one for one in material.patterns if one.kind is not Kind.ITEM]
+        shared = [one for one in data.patterns if one.kind is Kind.ITEM and _is_suspect(one)]
+        common = [one for one in data.patterns if one.kind is not Kind.ITEM]
         self._shared = {one: names for one in shared if (names := self._in(one) - settled)}
         self._common = {one: names for one in common if (names := self._in(one))}
         self._repeated = self._by_report()
@@ -153,9 +152,9 @@ class _Blamed:
         patterned = set().union(*self._common.values())
         found: dict[str, set[str]] = {}
         for row in self._rows:
-            latest = next(self._material.repeats(row), None)
+            latest = next(self._data.repeats(row), None)
             if latest is not None and name_of(row) not in patterned:
-                found.setdefault(link(latest.prior), set()).add(name_of(row))
+                found.setdefault(link(latest.run), set()).add(name_of(row))
         return found
 
 

@@ -3,30 +3,36 @@
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from threading import Lock
+from typing import NamedTuple
 
+import duckdb
 from pydantic import AwareDatetime, ConfigDict
 
-from eval_pipeline.analysis.asking import Analyst
+from eval_pipeline.analysis.analyst import Analyst
 from eval_pipeline.analysis.evidence import Evidence, read_found
-from eval_pipeline.analysis.failures import Failure
+from eval_pipeline.analysis.failures import Failure, find_failed, find_latest, to_analyse
 from eval_pipeline.analysis.records import Diagnosis, Explanation
 from eval_pipeline.benchmark import past_items
+from eval_pipeline.discovery import look_up
+from eval_pipeline.environment import SettingsError
 from eval_pipeline.forms import Given
 from eval_pipeline.journal import DIAGNOSES, Journal, Stream
 from eval_pipeline.kinds import gaps_hash
 from eval_pipeline.logs import about
 from eval_pipeline.money import Ledger, unpriced
 from eval_pipeline.outcomes import Outcome
+from eval_pipeline.overview import Row, State
 from eval_pipeline.providers.gateways import Gateways
 from eval_pipeline.record import Record
 from eval_pipeline.records import Item, ItemKey, Model, now
+from eval_pipeline.results.runs import FoundRun, run_rows
 from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.running import in_a_thread
-from eval_pipeline.settings import Settings
+from eval_pipeline.settings import SETTINGS_FILE, Settings
 from eval_pipeline.stages.asking import Asking, how_to_ask
 from eval_pipeline.stages.telling import tell
 from eval_pipeline.stages.workers import (
@@ -42,6 +48,105 @@ from eval_pipeline.usual import usual
 log = logging.getLogger(__name__)
 READ_AT_ONCE = 20
 """How many failures are read together: each reading opens the warehouse for a moment."""
+NOT_THE_MODEL_S = "which says nothing about the model"
+
+
+class PassedOver(NamedTuple):
+    """Why a run is not analysed; `is_early` if it can be once more of it is done."""
+
+    sentence: str
+    is_early: bool
+
+
+class Scope(NamedTuple):
+    """Runs with failures to analyse, as rows, those failures, and why other runs are left out."""
+
+    runs: Sequence[Row]
+    failures: Sequence[Failure]
+    passed_over: Sequence[PassedOver]
+
+    @property
+    def incomplete(self) -> list[str]:
+        """Return a sentence about each of these runs that is not complete."""
+        return [
+            f"{_named(run)} is not complete, so more may turn out wrong: {run['next_step']}"
+            for run in self.runs
+            if run["next_step"]
+        ]
+
+
+def chosen_runs(
+    db: duckdb.DuckDBPyConnection, name: str | None, models: Sequence[str] = ()
+) -> list[FoundRun]:
+    """Return the runs of that name, or the latest of each model and experiment.
+
+    Only those that `models` match: ids, parts of them, or patterns such as `demo/*`.
+    """
+    return find_latest(db, models) if name is None else find_failed(db, name, models)
+
+
+def scope_of(
+    db: duckdb.DuckDBPyConnection, runs: Sequence[FoundRun], at_work: Collection[str]
+) -> Scope:
+    """Return what to analyse in these runs; `at_work` are launches whose process is alive."""
+    meant = {(run.run_id, run.model) for run in runs}
+    rows = [row for row in run_rows(db, at_work) if (row["run_id"], row["model"]) in meant]
+    wrong = to_analyse(db, runs)
+    about = {(one.run_id, one.model) for one in wrong}
+    ready = [row for row in rows if (row["run_id"], row["model"]) in about and not _is_going(row)]
+    kept = {(row["run_id"], row["model"]) for row in ready}
+    others = (row for row in rows if (row["run_id"], row["model"]) not in kept)
+    return Scope(
+        ready,
+        [one for one in wrong if (one.run_id, one.model) in kept],
+        [_why_not(row) for row in others],
+    )
+
+
+def _why_not(run: Row) -> PassedOver:
+    if _is_going(run):
+        said = f"{_named(run)} is still going: analyze it when it is done."
+        return PassedOver(said, is_early=True)
+    if not run["judged"]:
+        return PassedOver(_without_verdicts(run), is_early=True)
+    right = f"{_named(run)}: nothing is wrong among {run['judged']} judged replies."
+    left = run["next_step"]
+    return PassedOver(f"{right} {_what_is_left(run)}" if left else right, is_early=bool(left))
+
+
+def _without_verdicts(run: Row) -> str:
+    """Return why the run has no verdicts yet."""
+    again = f"evals fix {run['run_id'][:8]}"
+    if run["answered"]:
+        return f"{_named(run)} is not judged yet: {again}{'' if run['failed'] else ' --judge'}"
+    if run["failed"]:
+        return f"{_named(run)}: no reply came, {NOT_THE_MODEL_S}. To ask again: {again}"
+    return f"{_named(run)}: nobody was asked yet. To go on: {run['next_step']}"
+
+
+def _what_is_left(run: Row) -> str:
+    if run["failed"]:
+        return f"{run['failed']} failed on the way, {NOT_THE_MODEL_S}: {run['next_step']}"
+    return f"But it is not complete: {run['next_step']}"
+
+
+def _is_going(run: Row) -> bool:
+    """Return whether more is to come; the launch of a complete run may still be publishing."""
+    return run["state"] is State.RUNNING
+
+
+def _named(run: Row) -> str:
+    return f"{run['model']}, run {run['run_id'][:8]}"
+
+
+def analyst_of(settings: Settings, journal: Journal) -> Model:
+    """Return the model that looks into failures."""
+    if settings.analysis.model is None:
+        raise SettingsError(
+            f"Nobody looks into failures: name a model under [analysis] in {SETTINGS_FILE}."
+        )
+    (found,) = look_up(journal, [settings.analysis.model])
+    return found
 
 
 async def analyse(

@@ -1,0 +1,225 @@
+"""The reports on why models failed: written as a whole, with a file for people beside each."""
+
+import logging
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime
+from itertools import count
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import quote
+
+import duckdb
+from filelock import FileLock
+
+from eval_pipeline.analysis.failures import WRONG, failures_of
+from eval_pipeline.analysis.patterns import patterns_of
+from eval_pipeline.analysis.records import Classification
+from eval_pipeline.analysis.report.data import ReportData, inline
+from eval_pipeline.analysis.report.earlier import earlier_runs
+from eval_pipeline.analysis.report.failures import failure_sections, failures_text
+from eval_pipeline.analysis.report.paths import (
+    COPY,
+    ID_CHARACTERS,
+    ReportError,
+    edited_copies,
+    folder_of,
+    known_report,
+    notes_of,
+    path_of,
+    utc,
+)
+from eval_pipeline.analysis.report.recommendations import recommendations_text
+from eval_pipeline.analysis.report.summary import (
+    classification_text,
+    impact_text,
+    infrastructure_text,
+    metadata_text,
+    patterns_text,
+    steps_text,
+)
+from eval_pipeline.fingerprints import fingerprint
+from eval_pipeline.journal.disk import swap_in
+from eval_pipeline.overview import Row
+from eval_pipeline.results.runs import FoundRun, run_rows
+from eval_pipeline.settings import Settings
+
+log = logging.getLogger(__name__)
+
+ACTIONS = "Actions taken"
+HINT = (
+    "<!-- What was done about these failures, one line each, best with the day first (2025-01-31). "
+    "Name the items, so that later reports can say whether it helped. A line that begins with "
+    "- [ ] is not done yet. This file is never overwritten. -->"
+)
+_BEFORE: Sequence[Callable[[ReportData], str]] = (
+    metadata_text,
+    steps_text,
+    classification_text,
+    failures_text,
+)
+_BEHIND: Sequence[Callable[[ReportData], str]] = (
+    infrastructure_text,
+    patterns_text,
+    recommendations_text,
+)
+_ANALYSED = re.compile(r"^- Analysed: .*$", re.MULTILINE)
+_FOOTER = "\n---\n\n"
+
+
+class Reported(NamedTuple):
+    """A run with its report; `path` is None where no failure could be explained."""
+
+    run: Row
+    counts: dict[str, int]
+    path: Path | None
+    error: str | None = None
+
+
+def write_reports(
+    db: duckdb.DuckDBPyConnection, settings: Settings, runs: Sequence[Row], when: datetime
+) -> list[Reported]:
+    """Write one report per run in which any failure is explained.
+
+    The runs are looked up again: while an analyst was asked, more may have been judged. A report
+    that cannot be written does not keep the others from being written.
+    """
+    known = run_rows(db, ())
+    now = {(row["run_id"], row["model"]): row for row in known}
+    meant = [now[name] for run in runs if (name := (run["run_id"], run["model"])) in now]
+    return [_report(db, settings, run, known, when) for run in meant]
+
+
+def _report(
+    db: duckdb.DuckDBPyConnection,
+    settings: Settings,
+    run: Row,
+    known: Sequence[Row],
+    when: datetime,
+) -> Reported:
+    failures = failures_of(db, [FoundRun.of(run)])
+    reported = Reported(run, counts(failures), None)
+    if not any(one["classification"] for one in failures):
+        return reported
+    patterns = patterns_of(db, run["run_id"], run["model"], run["judge"], run["judge_version"])
+    try:
+        earlier = earlier_runs(db, settings.reports, run, known)
+        data = ReportData(run, failures, patterns, earlier, utc(when))
+        return reported._replace(path=write_report(settings, data))
+    except ReportError as error:
+        return reported._replace(error=str(error))
+
+
+def fail_if_not_written(reported: Sequence[Reported]) -> None:
+    """Raise what kept reports from being written, after all others are."""
+    if errors := [one.error for one in reported if one.error]:
+        raise ReportError("\n".join(errors))
+
+
+def reports_on(
+    db: duckdb.DuckDBPyConnection, settings: Settings, runs: Sequence[FoundRun]
+) -> list[Row]:
+    """Return per run the counts of its failures, and the paths of its report and edited copies."""
+    simulated = {(row["run_id"], row["model"]) for row in run_rows(db, ()) if row["simulated"]}
+    return [
+        {
+            "run_id": run.run_id,
+            "model": run.model,
+            "experiment": run.experiment,
+            "simulated": (run.run_id, run.model) in simulated,
+            **counts(failures_of(db, [run])),
+            "path": str(path) if path else None,
+            "kept": list(map(str, edited_copies(path))) if path else [],
+        }
+        for run in runs
+        for path in [known_report(settings.reports, run.run_id, run.model)]
+    ]
+
+
+def counts(failures: Sequence[Row]) -> dict[str, int]:
+    """Return how many failures of a run have which classification."""
+    said = [one["classification"] for one in failures if one["went"] == WRONG]
+    named = {str(one): said.count(one) for one in Classification}
+    return {"wrong": len(said), **named, "unexplained": said.count(None)}
+
+
+def write_report(settings: Settings, data: ReportData) -> Path:
+    """Write the report on a run, unless it has nothing new; a copy is kept of an edited one."""
+    settings.data.mkdir(parents=True, exist_ok=True)
+    folder, run_id = folder_of(settings.reports, data.run["model"]), data.run["run_id"]
+    with FileLock(settings.data / "reports.lock", thread_local=False):
+        path = path_of(folder, run_id, data.analysed)
+        try:
+            _write(path, _page(_redacted(data, settings), notes_of(path)))
+            if not notes_of(path).exists():
+                swap_in(notes_of(path), f"# {ACTIONS}\n\n{HINT}\n".encode())
+        except OSError as error:
+            raise ReportError(f"{path} cannot be written ({error.strerror}). Fix this.") from error
+    return path
+
+
+def _write(path: Path, page: str) -> None:
+    if path.is_symlink() or path.exists():
+        known = "" if path.is_symlink() else path.read_bytes().decode("utf-8", "replace")
+        if not _is_as_written(known):
+            log.warning("%s was edited: the edited one is now %s.", path, _put_aside(path))
+        elif _undated(known) == _undated(page):
+            return
+    swap_in(path, page.encode())
+
+
+def _put_aside(path: Path) -> Path:
+    names = (f"{path.name}{f'.{number}' * (number > 1)}{COPY}" for number in count(1))
+    copy = next(one for name in names if not (one := path.with_name(name)).exists())
+    return path.rename(copy)
+
+
+def _page(data: ReportData, notes: Path) -> str:
+    run = data.run
+    model = inline(run["model"]) + (" (simulated)" if run["simulated"] else "")
+    text = "\n\n".join(
+        [
+            f"# Why {model} failed in run {inline(run['run_id'][:ID_CHARACTERS])}",
+            *(write(data) for write in _BEFORE),
+            *failure_sections(data),
+            *(write(data) for write in _BEHIND),
+            f"## {ACTIONS}\n\nSee [{inline(notes.name)}]({quote(notes.name)}): it is for people to "
+            "write, and is never overwritten.",
+            impact_text(data),
+        ]
+    )
+    return _with_footer(f"{text}\n")
+
+
+def _with_footer(text: str) -> str:
+    """Return the text with a checksum, by which edits are noticed."""
+    checksum = fingerprint(text)
+    return (
+        f"{text}{_FOOTER}Written by evals analyze, which replaces this file. Checksum {checksum}.\n"
+    )
+
+
+def _is_as_written(page: str) -> bool:
+    return page == _with_footer(page.rpartition(_FOOTER)[0])
+
+
+def _undated(page: str) -> str:
+    return _ANALYSED.sub("", page.rpartition(_FOOTER)[0], count=1)
+
+
+def _redacted(data: ReportData, settings: Settings) -> ReportData:
+    """Return the data without keys, before anything is escaped: Markdown would alter them."""
+
+    def clean(row: Row) -> Row:
+        return {
+            name: settings.redact(value) if isinstance(value, str) else value
+            for name, value in row.items()
+        }
+
+    return replace(
+        data,
+        run=clean(data.run),
+        failures=[clean(row) for row in data.failures],
+        patterns=[replace(one, **clean(vars(one))) for one in data.patterns],
+    )
