@@ -216,7 +216,7 @@ def _size(order: Order, streams: Sequence[Stream[Any]]) -> int:
 
 def _fill_apart(path: Path, order: Order) -> None:
     """The same in another process: what DuckDB took stays with the process that took it."""
-    journal = replace(order.journal, root=order.journal.root.absolute(), store=None)
+    journal = replace(order.journal, root=order.journal.root.absolute())
     absolute = replace(order, journal=journal)
     given = TypeAdapter(Order).dump_json(absolute).decode()
     done = run_module(__name__, str(path), given)

@@ -7,7 +7,7 @@ from eval_pipeline.settings import TOKEN, Settings
 
 def journal_of(settings: Settings) -> Journal:
     """The journal as commands and Dagster have it; in production most can only read it."""
-    return Journal(settings.journal, read_only=not may_write(settings), store=settings.place)
+    return Journal(settings.journal, read_only=not may_write(settings))
 
 
 def refuse_production(settings: Settings) -> None:

@@ -43,8 +43,7 @@ class Warehouse:
 
     def publish(self, *parts: Stream[Any], force: bool = False) -> None:
         """Brings these parts of the file up to date with the journal, or all; one at a time."""
-        self.journal.refresh()
-        if self.is_not_ours:
+        if self.journal.read_only:
             return self._leave_as_it_is(force=force)
         with explained(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -55,14 +54,6 @@ class Warehouse:
                     with suppress(GoneError):  # a file was compacted meanwhile
                         return self._publish(parts, force=force)
                 return self._publish(parts, force=force)
-
-    @property
-    def is_not_ours(self) -> bool:
-        """Whether the file is production's own, which code of somebody who looks must not replace.
-
-        With a store it is not: every machine builds one of its own.
-        """
-        return self.journal.read_only and self.journal.store is None
 
     def _leave_as_it_is(self, *, force: bool) -> None:
         """It shows what production has published."""

@@ -240,7 +240,6 @@ def _planned(settings: Settings, evaluation: Evaluation) -> "list[ModelPlan]":
     from eval_pipeline.planning import draw_up
 
     journal, set_here = journal_of(settings), evaluation.apply(settings)
-    journal.refresh()
     benchmark = load_benchmark(set_here)
     check_filter(benchmark.items, set_here.plan)
     if evaluation.models:

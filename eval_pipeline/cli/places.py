@@ -14,8 +14,6 @@ if TYPE_CHECKING:  # these take a moment to load that `evals --help` does withou
     from eval_pipeline.settings import Settings
     from eval_pipeline.warehouse import Warehouse
 
-_looked_into: set[str] = set()
-"""The stores of which this command has all that was there when it began."""
 LARGE = 200_000_000
 """Bytes of answers and verdicts that take a while to publish: not while a launch writes more."""
 
@@ -27,11 +25,7 @@ def open_warehouse(settings: "Settings | None" = None) -> "Warehouse":
     from eval_pipeline.warehouse import Warehouse
 
     settings = settings or Settings.from_env()
-    warehouse = Warehouse(settings.database, journal_of(settings))
-    if settings.store and settings.store not in _looked_into:
-        _looked_into.add(settings.store)
-        warehouse.publish()
-    return warehouse
+    return Warehouse(settings.database, journal_of(settings))
 
 
 @contextmanager

@@ -109,14 +109,11 @@ def sync(
 
     settings, other = Settings.from_env(), Settings.of_deployment(source)
     refuse_production(settings)
-    if _same_place(settings, other):
+    if other.journal.resolve() == settings.journal.resolve():
         raise SettingsError(f"--from: {source} keeps its results where this deployment does.")
-    # Of a store there is a copy here, so that the next time only what is new is fetched.
-    folder = settings.data / f"of-{source}" / "journal" if other.store else other.journal
-    if not other.store and not folder.is_dir():
-        raise SettingsError(f"--from: {folder} is not there: mount the folder of {source}.")
-    journal = Journal(folder, read_only=True, store=other.place)
-    journal.sync()
+    if not other.journal.is_dir():
+        raise SettingsError(f"--from: {other.journal} is not there: mount the folder of {source}.")
+    journal = Journal(other.journal, read_only=True)
     here = Receiver(open_warehouse(settings))
     names = [(run.model, run.run_id) for run in journal.read(RUNS)]
     synced = [
@@ -133,9 +130,3 @@ def sync(
             f"{one.judgements} new verdicts."
         )
     say(f"{len(synced)} runs of {source}, {len(changed)} of them with something new.")
-
-
-def _same_place(settings: "Settings", other: "Settings") -> bool:
-    if settings.store or other.store:
-        return settings.store == other.store
-    return other.journal.resolve() == settings.journal.resolve()

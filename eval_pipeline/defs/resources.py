@@ -36,7 +36,6 @@ class WarehouseResource(DuckDBResource):
         self.journal.refuse_if_read_only()
         run = context.run
         with alive(Path(self.journal_folder), run.run_id) if run else nullcontext():
-            self.journal.refresh()
             yield self
 
     @property

@@ -21,10 +21,6 @@ class BusyError(JournalError):
     """Somebody else is at work on it, and for longer than anybody wanted to wait."""
 
 
-class UnreachableError(JournalError):
-    """What is shared can not be reached; what is kept here is safe all the same."""
-
-
 class ReadOnlyError(JournalError):
     """Nobody may write here."""
 

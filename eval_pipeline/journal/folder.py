@@ -1,22 +1,13 @@
 """Append-only JSON lines of finished work: the truth, from which the warehouse is built."""
 
-import logging
 import os
 import secrets
-import time
 from collections.abc import AsyncIterator, Iterable, Iterator
-from contextlib import (
-    AbstractAsyncContextManager,
-    AbstractContextManager,
-    asynccontextmanager,
-    contextmanager,
-    nullcontext,
-    suppress,
-)
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 from urllib.parse import quote, unquote
 
 from filelock import FileLock
@@ -28,12 +19,10 @@ from eval_pipeline.journal.disk import (
     GoneError,
     JournalError,
     ReadOnlyError,
-    UnreachableError,
     explained,
-    remove,
     sync,
 )
-from eval_pipeline.journal.lines import JSONL, PARQUET, as_line, files_below, read_file, source
+from eval_pipeline.journal.lines import JSONL, as_line, files_below, read_file, source
 from eval_pipeline.journal.locking import SOON_S, acquire, acquire_soon, sign
 from eval_pipeline.journal.writer import JournalWriter
 from eval_pipeline.processes import EXPLAINED, GONE, last_words, run_module
@@ -49,18 +38,10 @@ from eval_pipeline.records import (
     Sighting,
     now,
 )
-from eval_pipeline.store.place import Place
-
-if TYPE_CHECKING:
-    from eval_pipeline.store.courier import Courier
 
 FORMAT = 7
 """Raised when an older version of this code could not read what is written."""
 
-TELL_AGAIN_S = 60.0
-
-log = logging.getLogger(__name__)
-_told: dict[str, float] = {}
 R = TypeVar("R", bound=Record)
 
 
@@ -105,15 +86,10 @@ _OF_A_RUN = (PREDICTIONS, JUDGED, REJUDGED, DIAGNOSES, RECLASSIFIED)
 
 @dataclass(frozen=True)
 class Journal:
-    """The folder of all journal files, `<stream>/<part>/…/<file>`, each written by one process.
-
-    With a store it is a working copy: what others have put there is fetched, and what is written
-    here goes there soon after.
-    """
+    """The folder of all journal files, `<stream>/<part>/…/<file>`, each written by one process."""
 
     root: Path
     read_only: bool = field(default=False, kw_only=True)
-    store: Place | None = field(default=None, kw_only=True)
 
     def files(self, stream: Stream[Any], *parts: str) -> list[Path]:
         """The stream's files, oldest name first; `parts` narrow it to a model or a run."""
@@ -180,9 +156,6 @@ class Journal:
             _compact_apart(folder, name, stream)
         else:
             compact(folder, name, stream.record)
-        if self.store is not None and self._courier().has_lost(stream, model):
-            # Who has taken over compacts the same files: their lines would count twice.
-            (folder / f"{name}{PARQUET}").unlink(missing_ok=True)
 
     @asynccontextmanager
     async def claim(self, stream: Stream[R], model: str) -> AsyncIterator[None]:
@@ -192,8 +165,7 @@ class Journal:
             await acquire(lock, f"{stream.name} of {model}")
         try:
             sign(lock)
-            async with self._leased(stream, model):
-                yield
+            yield
         finally:
             lock.release()
 
@@ -205,41 +177,9 @@ class Journal:
             acquire_soon(lock, f"{stream.name} of {model}", within_s)
         try:
             sign(lock)
-            with self._leased_soon(stream, model, within_s):
-                yield
+            yield
         finally:
             lock.release()
-
-    def sync(self) -> None:
-        """With a store: fetches what others have put there, and sends what is only here."""
-        if self.store is not None:
-            self._courier().sync()
-
-    def refresh(self) -> None:
-        """The same for who reads: if the store can not be used, what is known here will do."""
-        try:
-            self.sync()
-        except UnreachableError as error:
-            if time.monotonic() > _told.get(str(error), -TELL_AGAIN_S) + TELL_AGAIN_S:
-                _told[str(error)] = time.monotonic()
-                log.warning(error)
-
-    def _leased(self, stream: Stream[Any], model: str) -> AbstractAsyncContextManager[None]:
-        """Nobody else is at work on it on other machines either."""
-        return nullcontext() if self.store is None else self._courier().leased(stream, model)
-
-    def _leased_soon(
-        self, stream: Stream[Any], model: str, within_s: float
-    ) -> AbstractContextManager[None]:
-        if self.store is None:
-            return nullcontext()
-        return self._courier().leased_soon(stream, model, within_s)
-
-    def _courier(self) -> "Courier":
-        # Loaded by those alone who have a store: all others do without what it needs.
-        from eval_pipeline.store.courier import courier_of  # noqa: PLC0415
-
-        return courier_of(self)
 
     def set_run_aside(self, model: str, run_id: str) -> None:
         """Takes a run out of all streams; only while this process has claimed the model.
@@ -251,20 +191,7 @@ class Journal:
         target = self._aside / file_name(model) / file_name(run_id)
         with explained(target):
             self._make(target)
-            if self.store is not None:
-                self._courier().bury(model, run_id)
             set_aside(target, [*files, *folders])
-
-    def drop_run(self, model: str, run_id: str) -> None:
-        """Removes what is here of a run that was deleted elsewhere; both by their file names."""
-        files = (self.root / one.name / model / f"{run_id}{JSONL}" for one in (RUNS, ATTEMPTS))
-        folders = (self.root / one.name / model / run_id for one in _OF_A_RUN)
-        for path in (*files, *folders):
-            remove(path)
-
-    def part_of(self, path: Path) -> str:
-        """The first part of a journal file's name: of most streams, the model."""
-        return unquote(path.relative_to(self.root).parts[1])
 
     def runs_aside(self) -> list[tuple[str, str]]:
         """Model and id of every run that is on its way out, also if who began that was killed."""

@@ -20,13 +20,10 @@ from eval_pipeline.journal import RUNS
 from eval_pipeline.opening import opened
 from eval_pipeline.queries import migration_names
 from eval_pipeline.settings import Settings
-from eval_pipeline.store.names import FORMAT
-from eval_pipeline.store.objects import MissingError, Objects, StoreError
 
 KEPT_S = 1.0
 LONGEST_S = 5.0
 """A disk that has not answered by then hangs."""
-STORE_S = 3
 WELL = "ok"
 HELD = "Conflicting lock"
 """DuckDB's words for a file that somebody writes to: whoever reads has a fresh one made."""
@@ -75,8 +72,7 @@ class Health:
 
 def look(settings: Settings) -> Report:
     """Looks at all of it, at the cost of opening a file."""
-    checks = {name: one for name, one in _CHECKS.items() if name != "store" or settings.store}
-    return Report({name: _words(check, settings) for name, check in checks.items()})
+    return Report({name: _words(check, settings) for name, check in _CHECKS.items()})
 
 
 def _is_old(report: Report) -> bool:
@@ -127,17 +123,6 @@ def _has_runs(settings: Settings) -> bool:
         return db.sql("select 1 from runs limit 1").fetchone() is not None
 
 
-def _store(settings: Settings) -> None:
-    """It answers; to write to it each time somebody asks would be too much."""
-    try:
-        if settings.place is not None:
-            Objects(settings.place, longest_s=STORE_S, retries=0).get(FORMAT)
-    except MissingError:
-        return
-    except StoreError:
-        raise UnfitError("It does not answer, or refuses its keys: evals doctor") from None
-
-
 def _disk(settings: Settings) -> None:
     if any(one.state is State.WRONG for one in room("disk", settings.data, settings.database)):
         free = shutil.disk_usage(settings.data).free // MEGABYTE
@@ -148,5 +133,4 @@ _CHECKS: Mapping[str, Callable[[Settings], None]] = {
     "results": _results,
     "journal": _journal,
     "disk": _disk,
-    "store": _store,
 }

@@ -35,9 +35,7 @@ def build_dead_runs(settings: Settings) -> dg.Definitions:
             return dg.SkipReason("this is production, and from here it is only read")
         instance, ours = context.instance, _runs_of(context)
         closed = close_dead_runs(instance, settings.journal)
-        # With a store, locks of other machines are not seen, and fetching takes its time.
-        if not settings.store:
-            closed += close_silent_runs(instance, settings.journal, ours, datetime.now(UTC))
+        closed += close_silent_runs(instance, settings.journal, ours, datetime.now(UTC))
         for sentence in closed:
             context.log.warning(sentence)
         return dg.SkipReason(" ".join(closed) or "no run has died")
