@@ -15,8 +15,15 @@ from pydantic import TypeAdapter
 from eval_pipeline.deriving import DERIVED, SHOWN_IN, derive
 from eval_pipeline.errors import MendableError
 from eval_pipeline.journal import JUDGED, PREDICTIONS, STREAMS, Journal, Stream
-from eval_pipeline.journal.disk import GoneError, JournalError, remove
-from eval_pipeline.journal.lines import JSONL, PARQUET, longest_line, quoted
+from eval_pipeline.journal.files import (
+    JSONL,
+    PARQUET,
+    FileCompactedError,
+    JournalError,
+    longest_line,
+    quoted,
+    remove,
+)
 from eval_pipeline.processes import EXPLAINED, GONE, last_words, run_module
 from eval_pipeline.queries import (
     apply_migrations,
@@ -224,7 +231,7 @@ def _fill_apart(path: Path, order: Order) -> None:
         case 0:
             return
         case code if code == GONE:
-            raise GoneError(order.journal.root)
+            raise FileCompactedError(order.journal.root)
         case code if code == EXPLAINED:
             raise WarehouseError(done.stderr.strip())
         case _:
@@ -257,7 +264,7 @@ def _files_there(files: list[Path]) -> Iterator[None]:
     except (duckdb.IOException, FileNotFoundError):
         for path in files:
             if not path.exists():
-                raise GoneError(path) from None
+                raise FileCompactedError(path) from None
         raise
 
 
@@ -277,7 +284,7 @@ def _show_lines(connection: duckdb.DuckDBPyConnection, files: list[Path], longes
 def _main(path: str, order: str) -> int:
     try:
         fill(Path(path), TypeAdapter(Order).validate_json(order))
-    except GoneError:
+    except FileCompactedError:
         return GONE
     except (WarehouseError, JournalError) as error:
         sys.stderr.write(str(error))

@@ -10,8 +10,8 @@ import duckdb
 
 from eval_pipeline.building import load
 from eval_pipeline.errors import MendableError
-from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, GoneError, Journal, Stream
-from eval_pipeline.journal.lines import JSONL
+from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, FileCompactedError, Journal, Stream
+from eval_pipeline.journal.files import JSONL
 from eval_pipeline.queries import apply_migrations, query, rows
 from eval_pipeline.record import Record
 
@@ -54,7 +54,7 @@ def read_ended(journal: Journal, asked: Asked) -> tuple[Ended, ...]:
     for _ in range(TRIES):
         try:
             return _count(journal, asked)
-        except (GoneError, FileNotFoundError):  # a file was compacted meanwhile
+        except (FileCompactedError, FileNotFoundError):  # a file was compacted meanwhile
             continue
         except (duckdb.Error, MendableError, OSError) as error:
             log.warning("The counts can not be read now: %s", error)

@@ -18,8 +18,7 @@ import duckdb
 from eval_pipeline.ad_hoc import working
 from eval_pipeline.errors import MendableError
 from eval_pipeline.finding import FoundRun
-from eval_pipeline.journal.disk import remove, swap_in, sync
-from eval_pipeline.journal.lines import quoted
+from eval_pipeline.journal.files import quoted, remove, swap_in, sync
 from eval_pipeline.processes import is_running
 from eval_pipeline.queries import SQL, query, query_text
 from eval_pipeline.reporting.schema import schema_page

@@ -17,7 +17,7 @@ from eval_pipeline.deriving import DERIVED, derive
 from eval_pipeline.errors import MendableError
 from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.journal import FORMAT, Journal
-from eval_pipeline.journal.disk import remove, sync
+from eval_pipeline.journal.files import remove, sync
 from eval_pipeline.opening import opened
 from eval_pipeline.queries import apply_migration, clear, migration_names
 from eval_pipeline.warehouse import Warehouse

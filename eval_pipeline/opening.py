@@ -10,7 +10,7 @@ from pathlib import Path
 import duckdb
 
 from eval_pipeline.engines import cursor
-from eval_pipeline.journal.lines import quoted
+from eval_pipeline.journal.files import quoted
 
 _numbers = count(1)
 

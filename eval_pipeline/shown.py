@@ -11,7 +11,7 @@ from typing import Any
 
 from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.journal import STREAMS, Journal, Stream
-from eval_pipeline.journal.disk import swap_in
+from eval_pipeline.journal.files import swap_in
 
 Shown = Mapping[str, Sequence[str]]
 """By stream, its files as `Journal.snapshot` tells of them."""

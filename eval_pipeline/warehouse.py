@@ -14,8 +14,8 @@ from filelock import FileLock, Timeout
 
 from eval_pipeline.building import Order, WarehouseError, build
 from eval_pipeline.fingerprints import fingerprint
-from eval_pipeline.journal import STREAMS, Journal, Stream, explained
-from eval_pipeline.journal.disk import GoneError, JournalError, remove
+from eval_pipeline.journal import STREAMS, Journal, Stream, translate_os_errors
+from eval_pipeline.journal.files import FileCompactedError, JournalError, remove
 from eval_pipeline.opening import opened
 from eval_pipeline.processes import is_running
 from eval_pipeline.queries import migration_names, recipe
@@ -45,13 +45,13 @@ class Warehouse:
         """Brings these parts of the file up to date with the journal, or all; one at a time."""
         if self.journal.read_only:
             return self._leave_as_it_is(force=force)
-        with explained(self.path):
+        with translate_os_errors(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self._claimed(parts) as waited_with:
                 if waited_with and not force and self._shows(waited_with):
                     return None
                 for _ in range(TRIES - 1):
-                    with suppress(GoneError):  # a file was compacted meanwhile
+                    with suppress(FileCompactedError):  # a file was compacted meanwhile
                         return self._publish(parts, force=force)
                 return self._publish(parts, force=force)
 
@@ -83,7 +83,7 @@ class Warehouse:
         try:
             claim.acquire(timeout=0)
         except Timeout:
-            with suppress(GoneError):
+            with suppress(FileCompactedError):
                 waited_with = shown_of(self.journal, parts)
             claim.acquire()
         try:

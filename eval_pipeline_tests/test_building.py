@@ -18,7 +18,7 @@ from eval_pipeline.benchmark import keep
 from eval_pipeline.building import Order, WarehouseError, build
 from eval_pipeline.deriving import derive
 from eval_pipeline.journal import PREDICTIONS, SIGHTINGS, Journal, Stream
-from eval_pipeline.journal.disk import GoneError
+from eval_pipeline.journal.files import FileCompactedError
 from eval_pipeline.queries import SQL, apply_migrations, migration_names
 from eval_pipeline.records import Sighting, now
 from eval_pipeline.warehouse import Warehouse
@@ -134,7 +134,7 @@ def test_files_that_keep_going_away_are_told_and_the_old_file_stays(tmp_path: Pa
     before = warehouse.path.read_bytes()
     stale = StaleJournal(warehouse.journal.root, repeat(True))
 
-    with pytest.raises(GoneError, match="try again"):
+    with pytest.raises(FileCompactedError, match="try again"):
         Warehouse(warehouse.path, stale).publish()
 
     assert warehouse.path.read_bytes() == before

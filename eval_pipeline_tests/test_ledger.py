@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from eval_pipeline.journal import JUDGED, PREDICTIONS, Journal
-from eval_pipeline.journal.disk import JournalError
+from eval_pipeline.journal.files import JournalError
 from eval_pipeline.providers.demo.server import DemoGateway
 from eval_pipeline.providers.demo.wire import ChatBody
 from eval_pipeline.providers.ledger import Book, Ledger, ledger_file

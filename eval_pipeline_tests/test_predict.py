@@ -310,7 +310,7 @@ def test_a_lock_that_can_not_be_taken_stops_that_model_only(stand: Stand) -> Non
 
     assert (strong.asked, strong.failed) == (3, False)
     assert (weak.asked, weak.failed) == (0, True)
-    assert "It can not be written" in str(weak.stopped)
+    assert "It cannot be written" in str(weak.stopped)
 
 
 def test_a_run_that_has_answers_is_not_failed_by_one_item_that_is_refused(stand: Stand) -> None:

@@ -14,10 +14,10 @@ import duckdb
 import orjson
 
 from eval_pipeline.checkup.findings import Check, Finding, ok, warning, wrong
-from eval_pipeline.deployment import may_write
 from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.journal import FORMAT, STREAMS, Journal
-from eval_pipeline.journal.lines import JSONL
+from eval_pipeline.journal.deployment import may_write
+from eval_pipeline.journal.files import JSONL
 from eval_pipeline.queries import migration_names, recipe
 from eval_pipeline.settings import Settings
 from eval_pipeline.warehouse import QUERIES

@@ -145,7 +145,7 @@ def _ablated(planned: "Ablation", settings: "Settings", margin: float) -> None:
     from eval_pipeline.coding.ablation_effects import measure
     from eval_pipeline.coding.ablation_report import AblationReport
     from eval_pipeline.defs.launch import evaluate
-    from eval_pipeline.deployment import refuse_production
+    from eval_pipeline.journal.deployment import refuse_production
     from eval_pipeline.records import now
 
     refuse_production(settings)

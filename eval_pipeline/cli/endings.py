@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 from eval_pipeline.cli.output import End, complain, end, print_json, say, show
 from eval_pipeline.cli.places import open_warehouse
-from eval_pipeline.deployment import journal_of
 from eval_pipeline.errors import MendableError
 from eval_pipeline.finding import find_runs
 from eval_pipeline.history import PAST_RUNS
+from eval_pipeline.journal.deployment import open_journal
 from eval_pipeline.outcomes import Outcome
 from eval_pipeline.outputs import write_outputs
 from eval_pipeline.overview import failed_replies
@@ -233,7 +233,7 @@ def _left_in(lacking: Sequence[dict[str, Any]], left: Left) -> str:
 
 def _is_partial(settings: Settings, went: Sequence[dict[str, Any]]) -> bool:
     """Whether there are runs, all of them filtered."""
-    journal = journal_of(settings)
+    journal = open_journal(settings)
     named = [(row["model"], row["run_id"]) for row in went]
     runs = [run for name in named for run in journal.read_file(PAST_RUNS, *name)]
     return bool(runs) and all(run.scope is Scope.FILTERED for run in runs)

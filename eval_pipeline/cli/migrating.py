@@ -47,7 +47,7 @@ def up(
     With a journal the file is built anew from it. A file that stands alone is migrated, and what
     it was before is kept beside it.
     """
-    from eval_pipeline.deployment import refuse_production
+    from eval_pipeline.journal.deployment import refuse_production
     from eval_pipeline.migrating import migrate as migrate_file
     from eval_pipeline.migrating import pending
     from eval_pipeline.settings import Settings

@@ -20,12 +20,12 @@ LARGE = 200_000_000
 
 def open_warehouse(settings: "Settings | None" = None) -> "Warehouse":
     """The results of the project in the current folder."""
-    from eval_pipeline.deployment import journal_of
+    from eval_pipeline.journal.deployment import open_journal
     from eval_pipeline.settings import Settings
     from eval_pipeline.warehouse import Warehouse
 
     settings = settings or Settings.from_env()
-    return Warehouse(settings.database, journal_of(settings))
+    return Warehouse(settings.database, open_journal(settings))
 
 
 @contextmanager
@@ -56,11 +56,11 @@ def report_on(settings: "Settings", model: str, run_id: str) -> Path | None:
 
 def _worth_waiting_for(warehouse: "Warehouse") -> "list[Stream[Any]]":
     """All parts, or the small ones while a launch keeps making large ones larger."""
-    from eval_pipeline.alive import launches_at_work
     from eval_pipeline.journal import JUDGED, PREDICTIONS, REJUDGED, STREAMS
+    from eval_pipeline.journal.locks import running_run_ids
 
     journal, large = warehouse.journal, (PREDICTIONS, JUDGED, REJUDGED)
-    if not warehouse.path.exists() or not launches_at_work(journal.root):
+    if not warehouse.path.exists() or not running_run_ids(journal.root):
         return list(STREAMS)
     if sum(path.stat().st_size for one in large for path in journal.files(one)) < LARGE:
         return list(STREAMS)

@@ -39,15 +39,15 @@ def push(
 
     What is there already is left as it is, so that it may be repeated, also if it was interrupted.
     """
-    from eval_pipeline.deployment import journal_of
     from eval_pipeline.finding import find_runs
     from eval_pipeline.journal import RUNS
+    from eval_pipeline.journal.deployment import open_journal
     from eval_pipeline.remote.client import Server, checked_address
     from eval_pipeline.remote.pushing import chosen_runs, push_run
     from eval_pipeline.settings import Settings
 
     settings, address = Settings.from_env(), checked_address(to, insecure_http=insecure_http)
-    token, journal = _token(settings), journal_of(settings)
+    token, journal = _token(settings), open_journal(settings)
     with results(settings, RUNS) as db:
         chosen = chosen_runs(find_runs(db, run), model or [])
     pushed = []
@@ -100,9 +100,9 @@ def sync(
     as_json: AsJson = False,
 ) -> None:
     """Copy the runs of another deployment into this one; what is here stays as it is."""
-    from eval_pipeline.deployment import refuse_production
     from eval_pipeline.environment import SettingsError
     from eval_pipeline.journal import RUNS, Journal
+    from eval_pipeline.journal.deployment import refuse_production
     from eval_pipeline.remote.receiving import Receiver
     from eval_pipeline.remote.syncing import sync_run
     from eval_pipeline.settings import Settings

@@ -2,7 +2,6 @@
 
 import dagster as dg
 
-from eval_pipeline.alive import launches_at_work
 from eval_pipeline.analysis.reports import analyst_of, fail_if_not_written, write_reports
 from eval_pipeline.analysis.scope import chosen_runs, scope_of
 from eval_pipeline.benchmark import current, keep, load_benchmark
@@ -38,6 +37,7 @@ from eval_pipeline.defs.went import how_analysing_went, how_asking_went, how_jud
 from eval_pipeline.discovery import look_up, refresh
 from eval_pipeline.exam.labels import load_labels
 from eval_pipeline.journal import ITEMS, RUNS, SIGHTINGS, VERSIONS
+from eval_pipeline.journal.locks import running_run_ids
 from eval_pipeline.records import now
 from eval_pipeline.reporting.leaderboard_page import write_leaderboard
 from eval_pipeline.running import run_async
@@ -207,7 +207,7 @@ def run_reports(
         runs = chosen_runs(db, config.run, config.models)
         # Within a run that carries partitions, only those models; what it has judged is judged.
         some, launch = {*models_of(context)}, config.launch(context.run)
-        others = {*launches_at_work(journal.root)} - {launch, context.run.run_id}
+        others = {*running_run_ids(journal.root)} - {launch, context.run.run_id}
         scope = scope_of(db, [run for run in runs if not some or run.model in some], others)
     board = Board(context)
     work = analyse(

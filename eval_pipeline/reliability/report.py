@@ -8,8 +8,8 @@ from pathlib import Path
 import duckdb
 from tabulate import tabulate
 
-from eval_pipeline.journal import explained
-from eval_pipeline.journal.disk import swap_in
+from eval_pipeline.journal import translate_os_errors
+from eval_pipeline.journal.files import swap_in
 from eval_pipeline.queries import query
 from eval_pipeline.reliability.measures import (
     BETWEEN_JUDGES,
@@ -81,7 +81,7 @@ class Report:
 
     def write(self, path: Path, when: datetime) -> None:
         """Puts the page in place as a whole."""
-        with explained(path):
+        with translate_os_errors(path):
             swap_in(path, self.page(when).encode())
 
 

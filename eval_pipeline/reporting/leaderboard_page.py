@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import duckdb
 from tabulate import tabulate
 
-from eval_pipeline.journal import explained
-from eval_pipeline.journal.disk import swap_in
+from eval_pipeline.journal import translate_os_errors
+from eval_pipeline.journal.files import swap_in
 from eval_pipeline.queries import query
 from eval_pipeline.reporting.cells import number, rank_range, remarks
 from eval_pipeline.untrusted import plain
@@ -57,7 +57,7 @@ def write_leaderboard(db: duckdb.DuckDBPyConnection, path: Path, when: datetime)
     plots = path.parent / "plots"
     pictures = [name for name in PLOTS if (plots / f"{name}.png").exists()]
     page = leaderboard_page(db, when, pictures)
-    with explained(path):
+    with translate_os_errors(path):
         swap_in(path, page.encode())
 
 

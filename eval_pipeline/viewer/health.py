@@ -14,9 +14,9 @@ import duckdb
 
 from eval_pipeline.checkup.findings import State
 from eval_pipeline.checkup.storage import MEGABYTE, room
-from eval_pipeline.deployment import journal_of
 from eval_pipeline.errors import MendableError
 from eval_pipeline.journal import RUNS
+from eval_pipeline.journal.deployment import open_journal
 from eval_pipeline.opening import opened
 from eval_pipeline.queries import migration_names
 from eval_pipeline.settings import Settings
@@ -106,7 +106,7 @@ def _results(settings: Settings) -> None:
 
 
 def _journal(settings: Settings) -> None:
-    journal = journal_of(settings)
+    journal = open_journal(settings)
     if not journal.root.is_dir():
         # Where nothing was ever evaluated there is none yet.
         if _has_runs(settings):

@@ -8,7 +8,7 @@ from secrets import token_hex
 from eval_pipeline.analysis.report.comments import BEGIN, Head
 from eval_pipeline.analysis.report.lines import BOM, lines_of, outside_of_code
 from eval_pipeline.errors import MendableError
-from eval_pipeline.journal.disk import sync
+from eval_pipeline.journal.files import sync
 
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _WHERE_HEADS_ARE = 64_000
