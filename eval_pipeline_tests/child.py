@@ -5,8 +5,8 @@ import sys
 
 from eval_pipeline.benchmark import current
 from eval_pipeline.journal.deployment import open_journal
-from eval_pipeline.running import run_async
 from eval_pipeline.runs import Mode
+from eval_pipeline.runtime import run_async
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.judge import judge
 from eval_pipeline.stages.predict import Launch, predict

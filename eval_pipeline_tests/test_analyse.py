@@ -19,7 +19,7 @@ from eval_pipeline.outcomes import Outcome
 from eval_pipeline.providers.demo.faults import Faults
 from eval_pipeline.providers.demo.server import DemoGateway
 from eval_pipeline.records import Item, ItemKey, Model, Prices
-from eval_pipeline.running import run_async
+from eval_pipeline.runtime import run_async
 from eval_pipeline.stages.analyse import analyse
 from eval_pipeline.stages.workers import Tally
 from eval_pipeline.warehouse import Warehouse

@@ -26,8 +26,8 @@ from eval_pipeline.outcomes import Outcome
 from eval_pipeline.providers.demo.faults import Faults
 from eval_pipeline.providers.demo.server import DemoGateway
 from eval_pipeline.records import ExamQuestion, Prediction, Prices
-from eval_pipeline.running import run_async
 from eval_pipeline.runs import Mode
+from eval_pipeline.runtime import run_async
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.predict import Launch, predict
 from eval_pipeline_tests.builders import a_model, settings_in

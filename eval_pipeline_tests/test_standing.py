@@ -26,8 +26,8 @@ from eval_pipeline.providers.demo.server import DemoGateway
 from eval_pipeline.providers.gateways import Gateways
 from eval_pipeline.queries import query, rows
 from eval_pipeline.records import Attempt, Judgement, Model, Prediction, Run, Sighting
-from eval_pipeline.running import run_async
 from eval_pipeline.runs import Mode
+from eval_pipeline.runtime import run_async
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.grading import graders_of
 from eval_pipeline.stages.judge import judge

@@ -35,8 +35,8 @@ from eval_pipeline.journal.locks import running_run_ids
 from eval_pipeline.options import Selection
 from eval_pipeline.overview import named_judges
 from eval_pipeline.progress import watching
-from eval_pipeline.running import gently, raise_if_interrupted, run_async
 from eval_pipeline.runs import Mode, check_filter
+from eval_pipeline.runtime import graceful_interrupt, raise_if_interrupted, run_async
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.predict import Launch
 from eval_pipeline.untrusted import printable
@@ -183,7 +183,7 @@ def carry_out(settings: Settings, work: Work, *, as_json: bool, tell: Tell = con
     failures, interrupted = [], False
     with watching() as watch, following(as_json=as_json):
         try:
-            with gently(), dagster_instance(settings) as instance:
+            with graceful_interrupt(), dagster_instance(settings) as instance:
                 failures = work(instance)
                 raise_if_interrupted()
         except KeyboardInterrupt:

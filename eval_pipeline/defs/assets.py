@@ -40,7 +40,7 @@ from eval_pipeline.journal import ITEMS, RUNS, SIGHTINGS, VERSIONS
 from eval_pipeline.journal.locks import running_run_ids
 from eval_pipeline.records import now
 from eval_pipeline.reporting.leaderboard_page import write_leaderboard
-from eval_pipeline.running import run_async
+from eval_pipeline.runtime import run_async
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.analyse import analyse
 from eval_pipeline.stages.judge import judge

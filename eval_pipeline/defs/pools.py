@@ -18,7 +18,7 @@ from filelock import FileLock, Timeout
 
 from eval_pipeline.journal.locks import LockState, lock_state
 from eval_pipeline.records import Model
-from eval_pipeline.running import in_a_thread
+from eval_pipeline.runtime import in_a_thread
 from eval_pipeline.settings import Settings
 
 FIRST_WAIT_S, LONGEST_WAIT_S, GROWTH = 0.2, 5.0, 1.5

@@ -18,8 +18,8 @@ from eval_pipeline.planning.versions import Likeness, Versions
 from eval_pipeline.providers.chat import ChatRequest
 from eval_pipeline.providers.gateways import Gateways
 from eval_pipeline.records import Item, Model, Run, Usage
-from eval_pipeline.running import in_a_thread
 from eval_pipeline.runs import Mode, OpenRun, RunError, which_run
+from eval_pipeline.runtime import in_a_thread
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.asker import Asker
 from eval_pipeline.stages.grading import graders_of

@@ -24,7 +24,7 @@ from eval_pipeline.outcomes import Outcome
 from eval_pipeline.providers.gateways import Gateways
 from eval_pipeline.record import Record
 from eval_pipeline.records import Item, ItemKey, Model, now
-from eval_pipeline.running import in_a_thread
+from eval_pipeline.runtime import in_a_thread
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.asking import Asking, how_to_ask
 from eval_pipeline.stages.telling import tell

@@ -7,7 +7,7 @@ from eval_pipeline.discovery import NOTHING_SELECTED, Look, look
 from eval_pipeline.journal import JournalError
 from eval_pipeline.journal.deployment import open_journal, refuse_production
 from eval_pipeline.providers.model_lists import CatalogError
-from eval_pipeline.running import run_async
+from eval_pipeline.runtime import run_async
 from eval_pipeline.settings import Settings
 
 
