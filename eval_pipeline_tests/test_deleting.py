@@ -35,7 +35,7 @@ from eval_pipeline.journal import (
     RUNS,
     Journal,
     JournalError,
-    discarding,
+    deletion,
 )
 from eval_pipeline.journal.locks import hold_run_lock
 from eval_pipeline.money import Ledger
@@ -198,7 +198,7 @@ def test_a_deletion_that_is_killed_can_be_finished_and_is_never_paid_for(
             raise Killed(path)
 
     with monkeypatch.context() as own, pytest.raises(Killed):
-        own.setattr(discarding, "sync", sync)
+        own.setattr(deletion, "sync", sync)
         delete(warehouse, "demo/strong@aaaa")
 
     # The record is the first to go: nothing is left that looks as if answers were missing.
