@@ -115,7 +115,7 @@ docs: $(READY)
 lock: $(READY)
 	$(BIN)/uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes --no-strip-extras \
 	  --no-emit-index-url --no-header --upgrade --output-file requirements.lock
-	$(BIN)/uv pip compile pyproject.toml --extra postgres --extra celery --extra k8s --extra docker --extra lake --universal --python-version 3.11 \
+	$(BIN)/uv pip compile pyproject.toml --extra postgres --extra celery --extra k8s --extra docker --universal --python-version 3.11 \
 	  --generate-hashes --no-strip-extras --no-emit-index-url --no-header --upgrade -c requirements.lock --output-file deploy/requirements.lock
 
 clean:

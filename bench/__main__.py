@@ -20,7 +20,6 @@ from bench import (
     memory,
     rebuild,
     sandbox,
-    sharing,
     startup,
     statistics,
     viewing,
@@ -43,7 +42,6 @@ SECTIONS: Mapping[str, Callable[[Options], Iterable[Table]]] = {
     "coding": coding.section,
     "commands": commands.section,
     "viewing": viewing.section,
-    "sharing": sharing.section,
     "growth": growth.section,
 }
 
@@ -84,7 +82,6 @@ def _options(given: argparse.Namespace, folder: Path) -> Options:
         kill_points=given.kill_points or (1 if given.quick else 5),
         rebuild_rows=given.rebuild_rows,
         peers=given.peers,
-        lake=given.lake,
     )
 
 
@@ -97,7 +94,6 @@ def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
     add("--kill-points", type=int, help="how many runs are killed in the crash table")
     add("--rebuild-rows", type=int, default=150_000, help="predictions, and as many judgements")
     add("--peers", metavar="PYTHON", help="the Python of a venv with inspect_ai and lm-eval")
-    add("--lake", metavar="PYTHON", help="the Python of a venv with DuckLake, for sharing")
     add("--folder", type=Path, help="where temporary projects are made; default: data/")
     add("--json", type=Path, metavar="FILE", help="also write the unrounded values there")
     given = parser.parse_args(words)

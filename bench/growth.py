@@ -1,7 +1,7 @@
 """How what is done with results grows with them: landing, deriving, the web, Dagster's own storage.
 
 Each is measured at several sizes, and the growth told as a power: 1 is in proportion, 2 is
-quadratic. With what was found, bench/simulation.py reckons what limits a cluster.
+quadratic. docs/scale.md calculates from them what limits a cluster.
 """
 
 import math
@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 import httpx
 
-from bench import capacity
 from bench.load import MODEL
 from bench.measuring import Taken, measured
 from bench.options import Options
@@ -84,11 +83,10 @@ def _number(cell: Cell) -> float:
 
 def section(options: Options) -> Iterator[Table]:
     """One table after the other, each as soon as it is there."""
-    yield (landed := landing(options))
-    yield (derived := deriving(options))
+    yield landing(options)
+    yield deriving(options)
     yield pages(options)
     yield dagster(options)
-    yield from capacity.section(options, landed, derived)
 
 
 def landing(options: Options, sizes: Sequence[int] = LANDED) -> Table:

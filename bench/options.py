@@ -22,7 +22,6 @@ class Options:
     kill_points: int = 5
     rebuild_rows: int = 150_000
     peers: str | None = None
-    lake: str | None = None
     console: Console = Console(stderr=True)  # noqa: RUF009  (it has no state of ours)
 
     def scaled(self, count: int) -> int:

@@ -14,7 +14,7 @@ from eval_pipeline.errors import MendableError
 from eval_pipeline.exam.judge import check_prompt
 from eval_pipeline.fingerprints import RunningFingerprint, fingerprint
 from eval_pipeline.items import Items
-from eval_pipeline.journal import ITEMS, VERSIONS, Journal, JournalError, explained
+from eval_pipeline.journal import ITEMS, VERSIONS, Journal, JournalError, translate_os_errors
 from eval_pipeline.kinds import Prompts, decisive, load_items, read_prompt
 from eval_pipeline.options import Suite
 from eval_pipeline.records import PROTOCOL, BenchmarkVersion, Item, ItemKey, SuiteVersion, now
@@ -36,7 +36,7 @@ class Benchmark:
 def load_benchmark(settings: Settings) -> Benchmark:
     """Reads every suite of the settings; all of it or nothing."""
     # A file without a name, beside where the items will be kept: if anything fails, it is gone.
-    with ExitStack() as opened, explained(settings.data):
+    with ExitStack() as opened, translate_os_errors(settings.data):
         settings.data.mkdir(parents=True, exist_ok=True)
         files = [opened.enter_context(_nameless(settings.data)) for _ in settings.suites]
         pairs = zip(settings.suites, files, strict=True)

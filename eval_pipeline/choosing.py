@@ -14,8 +14,8 @@ from eval_pipeline.journal import SIGHTINGS, Journal
 from eval_pipeline.news import Past
 from eval_pipeline.records import Model
 from eval_pipeline.results.queries import query
-from eval_pipeline.running import run_async
 from eval_pipeline.runs import RunError
+from eval_pipeline.runtime import run_async
 from eval_pipeline.settings import Settings
 
 

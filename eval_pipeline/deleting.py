@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import duckdb
 
-from eval_pipeline.alive import launches_at_work
 from eval_pipeline.journal import (
     ATTEMPTS,
     DIAGNOSES,
@@ -25,6 +24,7 @@ from eval_pipeline.journal import (
     Journal,
     Stream,
 )
+from eval_pipeline.journal.locks import running_run_ids
 from eval_pipeline.results.queries import query
 from eval_pipeline.results.runs import LATEST, FoundRun, find_runs
 from eval_pipeline.results.warehouse import Warehouse
@@ -142,17 +142,17 @@ def is_at_work(journal: Journal, model: str, run_id: str) -> bool:
     """Whether a living launch has opened the run, or asks that model and may be continuing it."""
     return any(
         launch == run_id or journal.exists(ATTEMPTS, model, launch)
-        for launch in launches_at_work(journal.root)
+        for launch in running_run_ids(journal.root)
     )
 
 
 def finish_deletions(warehouse: Warehouse, tell: Tell) -> list[RunKey]:
     """Deletes the rest of runs whose deletion was interrupted, and says which these are."""
     journal = warehouse.journal
-    if not journal.runs_aside():
+    if not journal.trashed_runs():
         return []
     with _one_at_a_time(journal):
-        runs = [RunKey(*names) for names in journal.runs_aside()]
+        runs = [RunKey(*names) for names in journal.trashed_runs()]
         _remove(warehouse, runs, tell)
         return runs
 
@@ -180,10 +180,10 @@ def _is_named(run: RunKey, begins: str, model: str) -> bool:
 
 def _remove(warehouse: Warehouse, runs: Sequence[RunKey], tell: Tell) -> None:
     for run in runs:
-        warehouse.journal.set_run_aside(*run)
+        warehouse.journal.trash_run(*run)
     warehouse.publish()
     tell(runs)
-    warehouse.journal.forget_runs_aside()
+    warehouse.journal.empty_trash()
 
 
 @contextmanager

@@ -25,7 +25,6 @@ VARIABLES: Mapping[str, tuple[str, ...]] = {
     "EVALS_DEPLOYMENT": ("deployment",),
     "EVALS_EXPERIMENT": ("experiment",),
     "EVALS_DATA_DIR": ("data_dir",),
-    "EVALS_STORE": ("store",),
     "EVALS_LOG": ("log",),
     "OUTPUT_TEMPDIR": ("output_dir",),
     "JUDGE_MODEL": ("judge", "model"),
@@ -37,8 +36,6 @@ VARIABLES: Mapping[str, tuple[str, ...]] = {
     "HF_ENDPOINT": ("hub_endpoint",),
 }
 _LISTS = {"MODELS", "EXCLUDE_MODELS", "EXCLUDE_PROVIDERS", "SUITES", "CATEGORIES"}
-# Somebody may have put a key into it.
-_UNSHOWN = {"EVALS_STORE"}
 _FIELD_NAME = re.compile(r"[a-z][a-z_]{0,30}|\d{1,4}")
 
 
@@ -107,8 +104,7 @@ def explain(error: ValidationError, source: str, sources: Mapping[tuple[str, ...
     got = problem.get("input")
     for field, variable in sources.items():
         if location[: len(field)] == field:
-            shown = "" if variable in _UNSHOWN else f", got {got!r}"
-            return f"environment variable {variable}: {message}{shown}."
+            return f"environment variable {variable}: {message}, got {got!r}."
     if not location and message.startswith("experiment:") and ("experiment",) in sources:
         return f"environment variable EVALS_EXPERIMENT: {message.removeprefix('experiment: ')}."
     shown = f", got {got!r}" if isinstance(got, int | float | bool) else ""

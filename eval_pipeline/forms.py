@@ -11,8 +11,8 @@ from pydantic import JsonValue
 
 from eval_pipeline.outcomes import Outcome
 from eval_pipeline.providers.chat import Asked, ChatReply, ChatRequest, ProviderError
-from eval_pipeline.providers.pace import Halted
 from eval_pipeline.records import Model, ReplyFormat, Usage
+from eval_pipeline.runtime import Halted
 
 QUOTED = 100
 """Characters of a reply that can not be read, to be told with the failure."""

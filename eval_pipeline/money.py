@@ -12,9 +12,10 @@ from pydantic import AwareDatetime, ConfigDict
 from eval_pipeline.journal import Journal, Stream
 from eval_pipeline.options import Budget
 from eval_pipeline.providers.chat import ChatRequest
-from eval_pipeline.providers.pace import Halt, Halted
+from eval_pipeline.providers.pace import Halt
 from eval_pipeline.record import Record
 from eval_pipeline.records import Model, Prices, Usage, is_foreign, now
+from eval_pipeline.runtime import Halted
 
 CHARACTERS_PER_TOKEN = 4
 TOKENS_PER_IMAGE = 1000

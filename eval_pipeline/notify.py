@@ -15,7 +15,7 @@ from pydantic import SecretStr
 
 from eval_pipeline.record import Record
 from eval_pipeline.results.runs import Ended
-from eval_pipeline.running import run_async
+from eval_pipeline.runtime import run_async
 
 LIMIT_S = 10.0
 ATTEMPTS = 2

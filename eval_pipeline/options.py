@@ -17,7 +17,6 @@ from eval_pipeline.coding.records import Isolation
 from eval_pipeline.gateway import Address, Extra, Name, Override
 from eval_pipeline.record import Record
 from eval_pipeline.records import ModelId, PlanFilter, SuiteKind
-from eval_pipeline.store.place import StoreAddress
 
 PACKAGE = Path(__file__).parent
 
@@ -195,7 +194,6 @@ class Deployment(Record):
     production: bool = False
     branch: Name = "main"
     data_dir: Path | None = None
-    store: StoreAddress | None = None
     gateways: tuple[Name, ...] | None = None
     budget: Budget | None = None
     # Where Dagster's instance has its dagster.yaml.

@@ -37,7 +37,6 @@ from eval_pipeline.options import (
 )
 from eval_pipeline.record import Record
 from eval_pipeline.records import Model, ModelId
-from eval_pipeline.store.place import SECRETS, VARIABLES, Place, StoreAddress
 
 SETTINGS_FILE = "eval_pipeline.toml"
 SHORTEST_SECRET = 6
@@ -59,9 +58,6 @@ class Settings(Record):
 
     root: Path
     data_dir: Path = Path(DATA)
-    # An object store that the journal is shared through, and the variables that open it.
-    store: StoreAddress | None = None
-    store_options: dict[str, SecretStr] = {}
     # Where the files that models write are kept for people to look at, if anywhere.
     output_dir: Path | None = None
     suites: tuple[Suite, ...] = Field(min_length=1)
@@ -127,9 +123,7 @@ class Settings(Record):
         return next((one for one in (self.here, *others) if one.production), None)
 
     def _shares_results_with(self, other: Deployment) -> bool:
-        folder = self.path(other.data_dir or Path(DATA))
-        same_store = self.store is not None and self.store == other.store
-        return same_store or folder.resolve() == self.data.resolve()
+        return self.path(other.data_dir or Path(DATA)).resolve() == self.data.resolve()
 
     @property
     def data(self) -> Path:
@@ -138,11 +132,6 @@ class Settings(Record):
     @property
     def journal(self) -> Path:
         return self.data / "journal"
-
-    @property
-    def place(self) -> Place | None:
-        """The store, with what opens it."""
-        return Place(self.store, self.store_options) if self.store else None
 
     @property
     def database(self) -> Path:
@@ -225,8 +214,7 @@ class Settings(Record):
     @classmethod
     def of_deployment(cls, name: str) -> Self:
         """The settings of another deployment than the one that is meant here."""
-        here = ("EVALS_DATA_DIR", "EVALS_STORE")
-        elsewhere = {key: text for key, text in os.environ.items() if key not in here}
+        elsewhere = {key: text for key, text in os.environ.items() if key != "EVALS_DATA_DIR"}
         return cls.from_env({**elsewhere, "EVALS_DEPLOYMENT": name})
 
     @classmethod
@@ -242,8 +230,6 @@ class Settings(Record):
         _apply_deployment(values, sources, path.name)
         values |= {"root": path.parent, "keys": keys(_key_variables(values), env)}
         values |= {"means_production": bool(env.get(PRODUCTION)), "branch": _branch(env)}
-        shared = VARIABLES if values.get("store") else ()
-        values["store_options"] = {name: env[name].strip() for name in shared if env.get(name)}
         _refuse_no_address(values["keys"].get(WEBHOOK))
         try:
             return cls.model_validate(values)
@@ -260,8 +246,6 @@ def _complete_deployments(values: dict[str, Any]) -> None:
     for said in known.values() if isinstance(known, dict) else ():
         if isinstance(said, dict):
             said.setdefault("data_dir", values.get("data_dir", DATA))
-            if "store" in values:
-                said.setdefault("store", values["store"])
 
 
 def _apply_deployment(
@@ -275,9 +259,8 @@ def _apply_deployment(
     said = known.get(name, {})
     if not isinstance(said, dict):  # which is told when it is checked
         return
-    for field in ("data_dir", "store"):
-        if field in said and (field,) not in sources:
-            values[field] = said[field]
+    if "data_dir" in said and ("data_dir",) not in sources:
+        values["data_dir"] = said["data_dir"]
     if isinstance(said.get("budget"), dict):
         from_environment = {field[1] for field in sources if field[0] == "budget"}
         ours = {name: one for name, one in said["budget"].items() if name not in from_environment}
@@ -328,7 +311,6 @@ def _refuse_no_address(webhook: str | None) -> None:
 def _key_variables(values: Mapping[str, Any]) -> list[str]:
     """Which variables hold keys: those of the gateways' kinds, and those that gateways name."""
     named = {"HF_TOKEN", WEBHOOK, TOKEN, CONVEX_KEY, *filter(None, KEY_VARIABLES.values())}
-    named |= {*SECRETS} if values.get("store") else set()
     gateways = values.get("gateways")
     for gateway in gateways if isinstance(gateways, list) else ():
         if isinstance(gateway, dict) and isinstance(gateway.get("api_key_variable"), str):

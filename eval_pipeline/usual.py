@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from pydantic import ConfigDict
 
-from eval_pipeline.journal import GoneError, Journal, Stream
+from eval_pipeline.journal import FileCompactedError, Journal, Stream
 from eval_pipeline.record import Record
 from eval_pipeline.records import Usage
 
@@ -37,7 +37,7 @@ def usual(
     while True:
         try:
             return _usual(journal, Stream(stream.name, _Used), model, names, graded_by)
-        except GoneError:  # compacted meanwhile: they stand in another file now
+        except FileCompactedError:  # compacted meanwhile: they stand in another file now
             continue
 
 

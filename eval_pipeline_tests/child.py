@@ -4,9 +4,9 @@ import logging
 import sys
 
 from eval_pipeline.benchmark import current
-from eval_pipeline.deployment import journal_of
-from eval_pipeline.running import run_async
+from eval_pipeline.journal.deployment import open_journal
 from eval_pipeline.runs import Mode
+from eval_pipeline.runtime import run_async
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.judge import judge
 from eval_pipeline.stages.predict import Launch, predict
@@ -16,7 +16,7 @@ from eval_pipeline_tests.builders import a_model
 def main(model: str, run_id: str) -> None:
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     settings = Settings.from_env()
-    journal, launch = journal_of(settings), Launch(run_id, Mode.FIX)
+    journal, launch = open_journal(settings), Launch(run_id, Mode.FIX)
     benchmark, judged_by = current(journal, settings), a_model("demo/judge")
     asked = a_model(model)
     run_async(predict([asked], benchmark, launch, settings=settings, journal=journal))

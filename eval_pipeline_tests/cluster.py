@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from eval_pipeline.alive import launches_at_work, owner
+from eval_pipeline.journal.locks import lock_owner, running_run_ids
 from eval_pipeline_tests.conftest import UNWANTED
 from eval_pipeline_tests.project import ROOT
 from eval_pipeline_tests.webserver import Webserver, a_free_port, wait_for
@@ -43,9 +43,9 @@ class Cluster:
         """The runs that are alive, each with the worker that has it."""
         names = {session: name for name, session in self.workers.items()}
         found = {}
-        for run_id in launches_at_work(self.journal):
+        for run_id in running_run_ids(self.journal):
             with suppress(ValueError, OSError):  # it has just ended
-                process = int(owner(self.journal, run_id).split()[1])
+                process = int(lock_owner(self.journal, run_id).split()[1])
                 found[run_id] = names[os.getsid(process)]
         return found
 

@@ -18,12 +18,11 @@ from eval_pipeline.gateway import KEY_VARIABLES
 from eval_pipeline.journal import Journal
 from eval_pipeline.providers.demo.server import DemoGateway
 from eval_pipeline.settings import PRODUCTION, TOKEN, WEBHOOK
-from eval_pipeline.store.place import VARIABLES as STORE_VARIABLES
 from eval_pipeline_tests.builders import settings_in
 from eval_pipeline_tests.stand import Stand
 
 UNWANTED = {*VARIABLES, *filter(None, KEY_VARIABLES.values()), "HF_TOKEN", WEBHOOK, TOKEN}
-UNWANTED |= {PRODUCTION, "GITHUB_ACTIONS", "GITHUB_REF", *STORE_VARIABLES}
+UNWANTED |= {PRODUCTION, "GITHUB_ACTIONS", "GITHUB_REF"}
 
 
 LONG = [
@@ -44,7 +43,6 @@ LONG = [
     "launching",
     "code_judge",
     "rejudge",
-    "store",
     "looking",
     "standing",
     "plots",

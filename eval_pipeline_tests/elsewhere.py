@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 
 from eval_pipeline.benchmark import Benchmark, load_benchmark
 from eval_pipeline.journal import Journal
-from eval_pipeline.journal.lines import as_line
+from eval_pipeline.journal.files import as_line
 from eval_pipeline.record import Record
 from eval_pipeline.records import Judgement, Prediction, Run, Usage
 from eval_pipeline.remote.routes import JSON, LINES, OF_A_RUN, RUNS_PATH, VERSIONS_PATH, routes

@@ -9,7 +9,7 @@ from eval_pipeline.journal import JUDGED, PREDICTIONS, Journal
 from eval_pipeline.outcomes import Outcome
 from eval_pipeline.providers.demo.server import DemoGateway
 from eval_pipeline.records import ItemKey, Judgement, Model, Prediction
-from eval_pipeline.running import run_async
+from eval_pipeline.runtime import run_async
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.judge import judge
 from eval_pipeline.stages.predict import Launch, predict

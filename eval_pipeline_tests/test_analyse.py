@@ -21,7 +21,7 @@ from eval_pipeline.providers.demo.server import DemoGateway
 from eval_pipeline.records import Item, ItemKey, Model, Prices
 from eval_pipeline.results.runs import find_runs
 from eval_pipeline.results.warehouse import Warehouse
-from eval_pipeline.running import run_async
+from eval_pipeline.runtime import run_async
 from eval_pipeline.stages.workers import Tally
 from eval_pipeline_tests.boards import Records
 from eval_pipeline_tests.builders import (

@@ -14,8 +14,8 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from eval_pipeline.alive import alive
 from eval_pipeline.discovery import look_up
+from eval_pipeline.journal.locks import hold_run_lock
 from eval_pipeline.providers.demo.faults import NO_FAULTS, Faults
 from eval_pipeline.providers.demo.server import DemoGateway
 from eval_pipeline.results.warehouse import Warehouse
@@ -332,7 +332,7 @@ def test_nothing_to_analyse_is_one_document_too(exam: Path) -> None:
 
 
 def test_a_run_that_is_still_going_is_analysed_later(exam: Path) -> None:
-    with alive(exam / "data" / "journal", "11111111-a"):
+    with hold_run_lock(exam / "data" / "journal", "11111111-a"):
         done = call(exam, f"evals analyze {STRONG}@1111")
 
     assert (done.returncode, done.stdout) == (1, "")

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from eval_pipeline.alive import alive
 from eval_pipeline.journal import ATTEMPTS, PREDICTIONS, Journal
+from eval_pipeline.journal.locks import hold_run_lock
 from eval_pipeline.settings import Settings
 from eval_pipeline.viewer.app import build_app
 from eval_pipeline.viewer.at_work import Follower
@@ -84,7 +84,7 @@ def test_a_run_at_work_is_followed_before_it_is_published(settings: Settings) ->
     web = TestClient(build_app(settings), base_url="http://localhost")
     add(Journal(settings.journal), "p", "q1")
 
-    with alive(settings.journal, "run-1"):
+    with hold_run_lock(settings.journal, "run-1"):
         listed = web.get("/runs/").text
         page = web.get(f"/{path}").text
         progress = web.get(f"/{path}progress.json").json()

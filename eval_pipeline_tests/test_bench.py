@@ -24,6 +24,7 @@ from bench.clients import body, with_aiohttp
 from bench.contestants import ask_alone
 from bench.crash import Crashed, kill_points
 from bench.fabricate import fill_warehouse
+from bench.growth import Growth, fitted, with_growth
 from bench.load import MODEL, Load
 from bench.measuring import BenchError, Taken, measured
 from bench.options import Options
@@ -430,3 +431,12 @@ def test_every_section_runs_at_a_tenth_of_its_size(tmp_path: Path) -> None:
     assert all(tables.values())
     assert [(row["lost"], row["repeated"], row["equal result"]) for row in crash] == [(0, 0, "yes")]
     assert list(work.iterdir()) == []
+
+
+def test_growth_is_told_as_a_power() -> None:
+    found = fitted([(10, 5), (100, 500), (1_000, 50_000)])
+    table = with_growth("", ("size", "square", "even"), [("1,000", 4, 7), ("2,000", 16, 7)])
+
+    assert found == pytest.approx(Growth(2, 0.05))
+    assert found.at(50) == pytest.approx(125)
+    assert table.rows[-1][1:] == pytest.approx((2, 0))

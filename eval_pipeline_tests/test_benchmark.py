@@ -161,7 +161,7 @@ def test_a_folder_that_can_not_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     settings = settings_in(tmp_path, data_dir=tmp_path / "file" / "data")
 
-    with pytest.raises(JournalError, match="It can not be written"):
+    with pytest.raises(JournalError, match="It cannot be written"):
         load_benchmark(settings)
 
 

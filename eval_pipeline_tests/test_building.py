@@ -15,7 +15,7 @@ import pytest
 
 from eval_pipeline.benchmark import keep
 from eval_pipeline.journal import PREDICTIONS, SIGHTINGS, Journal, Stream
-from eval_pipeline.journal.disk import GoneError
+from eval_pipeline.journal.files import FileCompactedError
 from eval_pipeline.records import Sighting, now
 from eval_pipeline.results import build as building
 from eval_pipeline.results.build import Order, WarehouseError, build
@@ -135,7 +135,7 @@ def test_files_that_keep_going_away_are_told_and_the_old_file_stays(tmp_path: Pa
     before = warehouse.path.read_bytes()
     stale = StaleJournal(warehouse.journal.root, repeat(True))
 
-    with pytest.raises(GoneError, match="try again"):
+    with pytest.raises(FileCompactedError, match="try again"):
         Warehouse(warehouse.path, stale).publish()
 
     assert warehouse.path.read_bytes() == before

@@ -16,7 +16,6 @@ import duckdb
 import pytest
 from packaging.requirements import Requirement
 
-from eval_pipeline.alive import alive
 from eval_pipeline.checkup import gateways, installation, locks, storage, suites
 from eval_pipeline.checkup.findings import AGAIN, Check, Finding, State, look_at, ok
 from eval_pipeline.checkup.offers import Offers
@@ -24,6 +23,7 @@ from eval_pipeline.defs import checkup as of_dagster
 from eval_pipeline.defs.instance import HistoryError, dagster_instance
 from eval_pipeline.errors import MendableError
 from eval_pipeline.journal import PREDICTIONS, Journal
+from eval_pipeline.journal.locks import hold_run_lock
 from eval_pipeline.results.schema import VERSION
 from eval_pipeline.settings import Settings
 from eval_pipeline_tests.builders import (
@@ -585,7 +585,7 @@ def test_runs_that_live_and_runs_that_died_are_told_apart(tmp_path: Path) -> Non
     folder.mkdir()
     (folder / "run-dead0000-1.lock").write_text("process 1 on here")
 
-    with alive(tmp_path, "live0000-2"):
+    with hold_run_lock(tmp_path, "live0000-2"):
         dead, living = of_dagster.runs(tmp_path)
 
     assert (dead.state, living.state) == (WARNING, OK)

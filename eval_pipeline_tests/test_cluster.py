@@ -14,10 +14,10 @@ import pytest
 from rich.console import Console
 
 from bench.tables import Cell, Table, print_table
-from eval_pipeline.alive import dead_ones
 from eval_pipeline.benchmark import load_benchmark
 from eval_pipeline.defs.partitions import ONE
 from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, Journal
+from eval_pipeline.journal.locks import dead_run_ids
 from eval_pipeline.providers.demo.minds import JUDGE, question_hash
 from eval_pipeline.records import Item, ItemKey, Judgement, Prediction
 from eval_pipeline.settings import Settings
@@ -191,7 +191,7 @@ def _kill(running: Cluster, gateway: Crowd, journal: Journal, workers: dict[str,
 
     wait_for(in_the_middle, 300)
     running.kill(KILLED)
-    dead = dead_ones(running.journal)
+    dead = dead_run_ids(running.journal)
     # What the dead had asked is still being answered for a moment, and not to be counted as asked
     # at the same time as what others ask in their place.
     peak = gateway.most_models, gateway.most_requests

@@ -16,7 +16,7 @@ from eval_pipeline.coding.sandbox.opening import open_sandbox
 from eval_pipeline.coding.sandbox.sandbox import Command, SandboxError
 from eval_pipeline.coding.toolchains.toolchain import Workbench
 from eval_pipeline.records import NOTHING_USED, Usage
-from eval_pipeline.running import run_async
+from eval_pipeline.runtime import run_async
 from eval_pipeline_tests.builders import a_task
 
 T = TypeVar("T")

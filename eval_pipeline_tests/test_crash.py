@@ -15,7 +15,7 @@ import pytest
 
 from eval_pipeline.benchmark import current, load_benchmark
 from eval_pipeline.journal import JUDGED, PREDICTIONS, Journal, Stream
-from eval_pipeline.journal.lines import JSONL
+from eval_pipeline.journal.files import JSONL
 from eval_pipeline.providers.demo.faults import Faults
 from eval_pipeline.providers.demo.minds import question_hash
 from eval_pipeline.providers.demo.server import DemoGateway

@@ -8,9 +8,9 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from eval_pipeline.alive import alive
 from eval_pipeline.defs.history import forget_runs, forgettable_runs
 from eval_pipeline.defs.instance import instance_as_it_is
+from eval_pipeline.journal.locks import hold_run_lock
 from eval_pipeline.records import now
 from eval_pipeline.settings import Settings
 from eval_pipeline_tests.builders import settings_in
@@ -55,7 +55,7 @@ def test_old_runs_go_but_for_those_of_the_latest_materializations(
     failed, queued = a_run(instance, status="FAILURE"), a_run(instance, status="QUEUED")
     held = a_run(instance, status="CANCELED")
 
-    with alive(settings.journal, held):
+    with hold_run_lock(settings.journal, held):
         runs = forgettable_runs(settings, LATER)
         young = forgettable_runs(settings, now() - timedelta(hours=1))
 

@@ -12,7 +12,6 @@ import dagster as dg
 import pytest
 from dagster._core.remote_origin import RegisteredCodeLocationOrigin
 
-from eval_pipeline.alive import Life, alive, life_of
 from eval_pipeline.benchmark import load_benchmark
 from eval_pipeline.definitions import build_definitions
 from eval_pipeline.defs.pools import pool_of
@@ -25,6 +24,7 @@ from eval_pipeline.defs.sensors.dead_runs import (
     close_silent_runs,
 )
 from eval_pipeline.journal import PREDICTIONS, Journal
+from eval_pipeline.journal.locks import LockState, hold_run_lock, lock_state
 from eval_pipeline.providers.demo.faults import Faults
 from eval_pipeline.providers.demo.minds import question_hash
 from eval_pipeline.providers.demo.server import DemoGateway
@@ -40,8 +40,8 @@ FAILED, CANCELED = dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED
 KILLED = """
 import os, signal, subprocess, sys
 from pathlib import Path
-from eval_pipeline.alive import alive
-with alive(Path(sys.argv[1]), sys.argv[2]):
+from eval_pipeline.journal.locks import hold_run_lock
+with hold_run_lock(Path(sys.argv[1]), sys.argv[2]):
     child = subprocess.Popen(["sleep", "60"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     print(child.pid, flush=True)
     os.kill(os.getpid(), signal.SIGKILL)
@@ -76,13 +76,17 @@ def leave_a_lock(journal: Path, run_id: str) -> None:
 
 
 def test_a_run_is_alive_as_long_as_its_process_holds_the_lock(tmp_path: Path) -> None:
-    before = life_of(tmp_path, "run-1")
-    with alive(tmp_path, "run-1"), alive(tmp_path, "nested"):
-        meanwhile = life_of(tmp_path, "run-1"), life_of(tmp_path, "nested")
+    before = lock_state(tmp_path, "run-1")
+    with hold_run_lock(tmp_path, "run-1"), hold_run_lock(tmp_path, "nested"):
+        meanwhile = lock_state(tmp_path, "run-1"), lock_state(tmp_path, "nested")
 
-    after = life_of(tmp_path, "run-1")
+    after = lock_state(tmp_path, "run-1")
 
-    assert (before, meanwhile, after) == (Life.UNKNOWN, (Life.ALIVE, Life.ALIVE), Life.UNKNOWN)
+    assert (before, meanwhile, after) == (
+        LockState.UNKNOWN,
+        (LockState.ALIVE, LockState.ALIVE),
+        LockState.UNKNOWN,
+    )
     assert list((tmp_path / "locks").iterdir()) == []
 
 
@@ -91,11 +95,11 @@ def test_a_killed_process_is_dead_although_its_children_live_on(tmp_path: Path) 
     killed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     child = Path("/proc") / killed.stdout.strip()
 
-    found = life_of(tmp_path, "run-1")
+    found = lock_state(tmp_path, "run-1")
 
     try:
         assert child.exists(), killed.stderr
-        assert found is Life.DEAD
+        assert found is LockState.DEAD
     finally:
         subprocess.run(["kill", child.name], check=True)
 
@@ -104,7 +108,7 @@ def test_a_file_that_nobody_signed_is_no_proof_of_death(tmp_path: Path) -> None:
     leave_a_lock(tmp_path, "run-1")
     (tmp_path / "locks" / "run-run-1.lock").write_text("")
 
-    assert life_of(tmp_path, "run-1") is Life.UNKNOWN
+    assert lock_state(tmp_path, "run-1") is LockState.UNKNOWN
 
 
 def test_a_dead_run_is_closed_and_a_live_one_left_alone(
@@ -113,7 +117,7 @@ def test_a_dead_run_is_closed_and_a_live_one_left_alone(
     dead, living = a_run_of(instance, "run-1"), a_run_of(instance, "run-2")
     leave_a_lock(tmp_path, dead)
 
-    with alive(tmp_path, living):
+    with hold_run_lock(tmp_path, living):
         closed = close_dead_runs(instance, tmp_path)
 
     assert closed == [f"Run run-1 (evaluate) is closed. {WORDS}"]
@@ -172,7 +176,7 @@ def test_a_lock_that_somebody_else_buries_meanwhile_is_no_error(
 
     monkeypatch.setattr(Path, "exists", exists_and_is_gone)
 
-    assert life_of(tmp_path, "run-1") is Life.UNKNOWN
+    assert lock_state(tmp_path, "run-1") is LockState.UNKNOWN
 
 
 def test_who_only_looks_at_production_closes_none_of_its_runs(
@@ -189,7 +193,7 @@ def test_who_only_looks_at_production_closes_none_of_its_runs(
     assert "production" in (tick.skip_message or "")
     assert done.returncode == 0, done.stderr
     assert status_of(instance, "dead0000") is STARTED
-    assert life_of(settings.journal, "dead0000") is Life.DEAD
+    assert lock_state(settings.journal, "dead0000") is LockState.DEAD
 
 
 def test_the_sensor_says_whom_it_closed(tmp_path: Path, instance: dg.DagsterInstance) -> None:
@@ -241,7 +245,7 @@ def test_a_run_that_died_between_its_start_and_its_lock_is_closed_when_it_has_lo
         of_others = close_silent_runs(
             instance, settings.journal, lambda _: False, died_at + 2 * SILENT
         )
-        with alive(settings.journal, run.run_id):
+        with hold_run_lock(settings.journal, run.run_id):
             while_alive = close_silent_runs(instance, settings.journal, ours, died_at + 2 * SILENT)
         later = close_silent_runs(instance, settings.journal, ours, died_at + 2 * SILENT)
 

@@ -12,7 +12,6 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from eval_pipeline.alive import alive
 from eval_pipeline.carrying import carry_over
 from eval_pipeline.defs.instance import dagster_instance
 from eval_pipeline.deleting import (
@@ -36,8 +35,9 @@ from eval_pipeline.journal import (
     RUNS,
     Journal,
     JournalError,
-    discarding,
+    deletion,
 )
+from eval_pipeline.journal.locks import hold_run_lock
 from eval_pipeline.money import Ledger
 from eval_pipeline.options import Budget
 from eval_pipeline.outcomes import Outcome
@@ -75,9 +75,9 @@ LIVE = """
 import sys
 from pathlib import Path
 from typing import Any
-from eval_pipeline.alive import alive
+from eval_pipeline.journal.locks import hold_run_lock
 
-with alive(Path(sys.argv[1]), sys.argv[2]):
+with hold_run_lock(Path(sys.argv[1]), sys.argv[2]):
     print("alive", flush=True)
     input()
 """
@@ -198,7 +198,7 @@ def test_a_deletion_that_is_killed_can_be_finished_and_is_never_paid_for(
             raise Killed(path)
 
     with monkeypatch.context() as own, pytest.raises(Killed):
-        own.setattr(discarding, "sync", sync)
+        own.setattr(deletion, "sync", sync)
         delete(warehouse, "demo/strong@aaaa")
 
     # The record is the first to go: nothing is left that looks as if answers were missing.
@@ -214,7 +214,7 @@ def test_a_deletion_that_is_killed_can_be_finished_and_is_never_paid_for(
 
     gone = {one for one in files if DOOMED in one and "strong" in one}
     assert kept(journal) == files - gone
-    assert journal.runs_aside() == []
+    assert journal.trashed_runs() == []
 
 
 @pytest.mark.parametrize("at", ["publish", "tell", "forget"])
@@ -231,7 +231,7 @@ def test_what_comes_after_the_journal_is_made_up_for_too(
         if at == "publish":
             own.setattr(Warehouse, "publish", kill)
         if at == "forget":
-            own.setattr(Journal, "forget_runs_aside", kill)
+            own.setattr(Journal, "empty_trash", kill)
         tell = kill if at == "tell" else untold
         delete_runs(warehouse, doomed, is_alive=lambda _, __: False, tell=tell)
 
@@ -239,14 +239,14 @@ def test_what_comes_after_the_journal_is_made_up_for_too(
 
     assert {run.run_id for run in told} == {DOOMED}
     assert {run for run, _ in runs_shown(warehouse)["predictions"]} == {OTHER}
-    assert warehouse.journal.runs_aside() == []
+    assert warehouse.journal.trashed_runs() == []
 
 
 def test_whoever_finishes_the_deletion_of_the_latest_does_not_delete_another(
     warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as own, pytest.raises(Killed):
-        own.setattr(Journal, "forget_runs_aside", lambda _: (_ for _ in ()).throw(Killed()))
+        own.setattr(Journal, "empty_trash", lambda _: (_ for _ in ()).throw(Killed()))
         delete(warehouse, "latest")
 
     assert delete(warehouse, "latest") == []
@@ -288,7 +288,10 @@ def test_nothing_goes_while_a_process_works_on_it(
 def test_a_run_that_is_alive_is_left_alone(warehouse: Warehouse) -> None:
     files, journal = kept(warehouse.journal), warehouse.journal
 
-    with alive(journal.root, DOOMED), pytest.raises(RunError, match="run aaaa-1 is at work"):
+    with (
+        hold_run_lock(journal.root, DOOMED),
+        pytest.raises(RunError, match="run aaaa-1 is at work"),
+    ):
         delete(warehouse, "aaaa", is_alive=partial(is_at_work, journal))
 
     assert kept(journal) == files

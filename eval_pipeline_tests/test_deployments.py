@@ -9,9 +9,9 @@ import pytest
 
 from eval_pipeline.definitions import build_definitions
 from eval_pipeline.defs.instance import HistoryError, instance_as_it_is
-from eval_pipeline.deployment import may_write
 from eval_pipeline.environment import SettingsError
 from eval_pipeline.journal import PREDICTIONS, RUNS, Journal
+from eval_pipeline.journal.deployment import may_write
 from eval_pipeline.remote.tokens import Tokens, TokenScope
 from eval_pipeline.settings import PRODUCTION, TOKEN, Settings
 from eval_pipeline_tests.builders import a_journal, a_warehouse, settings_in
@@ -149,7 +149,6 @@ def test_commands_write_to_production_only_if_it_is_said_twice(tmp_path: Path) -
         ({}, {"EVALS_DATA_DIR": "prod"}),
         ({}, {"EVALS_DATA_DIR": "data/../prod/"}),
         ({"data_dir": "data"}, {}),
-        ({"store": "file:///srv/shared"}, {"EVALS_STORE": "file:///srv/shared/"}),
     ],
 )
 def test_production_is_known_by_its_results_whatever_it_is_called(
@@ -159,7 +158,7 @@ def test_production_is_known_by_its_results_whatever_it_is_called(
 
     assert not may_write(read(path, **environment))
     assert may_write(read(path, **environment, **CI))
-    assert may_write(read(path, EVALS_DATA_DIR="mine", EVALS_STORE="file:///srv/mine"))
+    assert may_write(read(path, EVALS_DATA_DIR="mine"))
 
 
 def test_what_the_file_says_for_all_is_production_s_too(tmp_path: Path) -> None:

@@ -14,8 +14,8 @@ from eval_pipeline.journal import SIGHTINGS, Journal
 from eval_pipeline.news import MOST_TOLD, News, Past, compare
 from eval_pipeline.records import Model, Prices, Sighting
 from eval_pipeline.results.warehouse import Warehouse
-from eval_pipeline.running import run_async
 from eval_pipeline.runs import RunError
+from eval_pipeline.runtime import run_async
 from eval_pipeline.settings import Settings
 from eval_pipeline_tests.builders import NOON, a_model, settings_in
 from eval_pipeline_tests.test_pipeline import Graph

@@ -30,8 +30,8 @@ from eval_pipeline.providers.chat import (
 )
 from eval_pipeline.providers.demo.server import DemoGateway
 from eval_pipeline.providers.limits import RetryPolicy
-from eval_pipeline.providers.pace import Halted
 from eval_pipeline.records import ExamQuestion, Model, ReplyFormat
+from eval_pipeline.runtime import Halted
 from eval_pipeline_tests.builders import a_model, a_prediction, a_question, ask
 from eval_pipeline_tests.test_exam_verdict import a_verdict, lines
 from eval_pipeline_tests.wire import provider_at

@@ -9,8 +9,8 @@ import dagster as dg
 import pytest
 from starlette.testclient import TestClient
 
-from eval_pipeline.alive import alive
 from eval_pipeline.journal import ATTEMPTS, Journal
+from eval_pipeline.journal.locks import hold_run_lock
 from eval_pipeline.records import Usage
 from eval_pipeline.remote.tokens import Tokens, TokenScope
 from eval_pipeline.results.warehouse import Warehouse
@@ -93,7 +93,7 @@ def test_results_are_counted_by_model_and_outcome(web: TestClient) -> None:
 
 
 def test_runs_at_work_tell_how_far_they_are(settings: Settings, web: TestClient) -> None:
-    with alive(settings.journal, "run-1"):
+    with hold_run_lock(settings.journal, "run-1"):
         told = scraped(web)
 
     run = 'run_id="run-1",model="demo/strong",experiment="default",simulated="true"'

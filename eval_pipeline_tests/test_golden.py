@@ -14,7 +14,6 @@ from typing import Any
 import dagster as dg
 import duckdb
 import typer
-from eval_pipeline.queries import apply_migrations
 from starlette.testclient import TestClient
 
 from eval_pipeline.benchmark import load_benchmark
@@ -22,6 +21,7 @@ from eval_pipeline.cli.main import app
 from eval_pipeline.coding.records import CodingTask
 from eval_pipeline.coding.toolchains.registry import TOOLCHAINS
 from eval_pipeline.definitions import build_definitions
+from eval_pipeline.results.schema import create_schema
 from eval_pipeline.settings import Settings
 from eval_pipeline.viewer.app import build_app
 from eval_pipeline_tests.coding_stand import lend_toolchains
@@ -73,7 +73,7 @@ def test_commands() -> None:
 
 def test_schema() -> None:
     with duckdb.connect() as db:
-        apply_migrations(db)
+        create_schema(db)
         views = {name for (name,) in db.sql("select view_name from duckdb_views()").fetchall()}
         found = db.sql(
             "select table_name, column_name, data_type from duckdb_columns() "

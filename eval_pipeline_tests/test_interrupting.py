@@ -18,24 +18,15 @@ import pytest
 from filelock import FileLock
 
 from eval_pipeline.benchmark import current
-from eval_pipeline.journal import (
-    JUDGED,
-    PREDICTIONS,
-    REJUDGED,
-    RUNS,
-    SIGHTINGS,
-    Journal,
-    Stream,
-)
+from eval_pipeline.journal import JUDGED, PREDICTIONS, REJUDGED, RUNS, SIGHTINGS, Journal, Stream
 from eval_pipeline.providers.demo.faults import FaultKind, Faults
 from eval_pipeline.providers.demo.minds import question_hash
 from eval_pipeline.providers.demo.server import DemoGateway
 from eval_pipeline.providers.demo.wire import ChatBody
-from eval_pipeline.providers.pace import Halted
 from eval_pipeline.records import Item, Sighting
 from eval_pipeline.results.warehouse import Warehouse
-from eval_pipeline.running import gently, run_async
 from eval_pipeline.runs import Mode
+from eval_pipeline.runtime import Halted, graceful_interrupt, run_async
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.judge import judge
 from eval_pipeline.stages.predict import Launch, predict
@@ -234,7 +225,7 @@ def interrupted(
     before = signal.signal(signal.SIGUSR1, press)
     person, over = threading.Thread(target=wait_and_press), threading.Event()
     try:
-        with pytest.raises(Interrupted), gently():
+        with pytest.raises(Interrupted), graceful_interrupt():
             person.start()
             yield
     finally:

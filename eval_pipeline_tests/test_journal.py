@@ -145,7 +145,7 @@ def test_a_folder_that_can_not_be_made_is_explained(tmp_path: Path, way: str) ->
     with pytest.raises(JournalError) as raised:
         WAYS_TO_WRITE[way](journal)
 
-    advice = "It can not be written (Not a directory). Mend that and materialize again."
+    advice = "It cannot be written (Not a directory). Fix that and materialize again."
     assert str(raised.value).endswith(advice)
 
 

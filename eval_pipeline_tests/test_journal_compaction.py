@@ -262,7 +262,7 @@ def test_on_a_full_disk_nothing_is_changed_and_it_is_told(tmp_path: Path) -> Non
 
     said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
-    assert "It can not be written (File too large)" in said
+    assert "It cannot be written (File too large)" in said
     assert kinds(journal) == [".jsonl", ".jsonl"]
     assert list(journal.read(PREDICTIONS)) == records
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eval_pipeline.journal import JUDGED, PREDICTIONS, Journal, JournalError
-from eval_pipeline.journal.disk import GoneError
+from eval_pipeline.journal.files import FileCompactedError
 from eval_pipeline.outcomes import Outcome
 from eval_pipeline.records import Judgement, Prediction, Usage
 from eval_pipeline_tests.builders import a_prediction
@@ -158,5 +158,5 @@ def test_a_reader_whose_file_went_away_is_told_to_try_again(tmp_path: Path) -> N
     for path in journal.files(PREDICTIONS):
         path.unlink()
 
-    with pytest.raises(GoneError, match="try again"):
+    with pytest.raises(FileCompactedError, match="try again"):
         list(reading)

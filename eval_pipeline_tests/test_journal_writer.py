@@ -206,7 +206,7 @@ def test_a_folder_that_is_taken_away_is_explained(tmp_path: Path) -> None:
     with pytest.raises(JournalError) as raised:
         asyncio.run(append())
 
-    advice = "It can not be written (No such file or directory). Mend that and materialize again."
+    advice = "It cannot be written (No such file or directory). Fix that and materialize again."
     assert str(raised.value).endswith(advice)
 
 
@@ -218,7 +218,7 @@ def test_a_file_that_can_grow_no_further_keeps_all_that_was_told_to_have_landed(
     done = subprocess.run(command, capture_output=True, text=True, check=True)
 
     landed, message = done.stdout.split(maxsplit=1)
-    assert "It can not be written (File too large)" in message
+    assert "It cannot be written (File too large)" in message
     assert 0 < int(landed) < 100
     (path,) = Journal(tmp_path).files(PREDICTIONS)
     assert items_in(path) == [f"q{n}" for n in range(int(landed))]

@@ -17,11 +17,10 @@ from eval_pipeline.journal import ITEMS, Journal
 from eval_pipeline.outcomes import Outcome
 from eval_pipeline.providers.chat import Asked, ChatReply, ChatRequest
 from eval_pipeline.providers.demo.server import DemoGateway
-from eval_pipeline.providers.pace import Halted
 from eval_pipeline.records import Prices, Usage
 from eval_pipeline.results.warehouse import Warehouse
-from eval_pipeline.running import run_async
 from eval_pipeline.runs import Mode
+from eval_pipeline.runtime import Halted, run_async
 from eval_pipeline.stages.asking import Asking
 from eval_pipeline.stages.judge import judge
 from eval_pipeline.stages.predict import Launch

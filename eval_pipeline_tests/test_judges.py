@@ -18,8 +18,8 @@ from eval_pipeline.outcomes import Outcome
 from eval_pipeline.providers.demo.faults import Faults
 from eval_pipeline.providers.demo.server import DemoGateway
 from eval_pipeline.records import Model, Prices
-from eval_pipeline.running import run_async
 from eval_pipeline.runs import Mode
+from eval_pipeline.runtime import run_async
 from eval_pipeline.stages.judge import judge
 from eval_pipeline.stages.predict import Launch
 from eval_pipeline.stages.workers import Tally

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from eval_pipeline.alive import alive
 from eval_pipeline.defs.instance import dagster_instance
 from eval_pipeline.defs.partitions import MODELS
 from eval_pipeline.journal import ATTEMPTS, SIGHTINGS, Journal
+from eval_pipeline.journal.locks import hold_run_lock
 from eval_pipeline.records import Attempt, ItemKey, Judgement, Prediction, Run, Sighting
 from eval_pipeline.results.runs import run_rows
 from eval_pipeline.results.tables.listing import models_table
@@ -407,7 +407,7 @@ def test_runs_of_another_benchmark_version_say_so(tmp_path: Path) -> None:
 
 @contextmanager
 def at_work(project: Path, launch: str) -> Iterator[None]:
-    with alive(project / "data" / "journal", launch):
+    with hold_run_lock(project / "data" / "journal", launch):
         yield
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from eval_pipeline.providers.pace import Halt, Halted, Meters, Pace
-from eval_pipeline.running import run_async
+from eval_pipeline.providers.pace import Halt, Meters, Pace
+from eval_pipeline.runtime import Halted, run_async
 
 
 class Crowd:

@@ -319,7 +319,7 @@ def test_a_key_that_the_server_repeats_is_written_nowhere(
 def test_while_a_stage_runs_the_ui_shows_how_far_it_is(
     tmp_path: Path, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("eval_pipeline.running.TELL_EVERY_S", 0.1)
+    monkeypatch.setattr("eval_pipeline.runtime.PROGRESS_EVERY_S", 0.1)
     with DemoGateway([a_question("q1")], faults=Faults(latency_s=0.5)) as gateway:
         demo = {"name": "demo", "kind": "demo", "base_url": gateway.base_url}
         graph = Graph(settings_in(tmp_path, gateways=[demo]), instance)

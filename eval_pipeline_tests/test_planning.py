@@ -18,8 +18,8 @@ from eval_pipeline.planning.versions import ENOUGH_ALIKE, Likeness, Versions
 from eval_pipeline.providers.demo.faults import Faults
 from eval_pipeline.providers.demo.server import DemoGateway
 from eval_pipeline.records import FREE, ItemKey, Model, Prices
-from eval_pipeline.running import run_async
 from eval_pipeline.runs import Mode, RunError
+from eval_pipeline.runtime import run_async
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.grading import STEPS
 from eval_pipeline.stages.predict import Launch

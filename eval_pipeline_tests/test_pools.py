@@ -13,10 +13,10 @@ import dagster as dg
 import pytest
 from dagster._core.storage.event_log import SqlEventLogStorage
 
-from eval_pipeline.alive import alive
 from eval_pipeline.benchmark import current, load_benchmark
 from eval_pipeline.defs import pools
 from eval_pipeline.defs.pools import Pools, pool_of
+from eval_pipeline.journal.locks import hold_run_lock
 from eval_pipeline.providers.demo.faults import Faults
 from eval_pipeline.providers.demo.server import DemoGateway
 from eval_pipeline.records import Model
@@ -167,7 +167,7 @@ def test_a_run_that_lives_keeps_its_place(tmp_path: Path, instance: dg.DagsterIn
                 async with asyncio.timeout(1):
                     await take_one(second, order)
 
-    with alive(tmp_path, "run-1"):
+    with hold_run_lock(tmp_path, "run-1"):
         run(ask())
 
     assert order == []

@@ -26,8 +26,8 @@ from eval_pipeline.outcomes import Outcome
 from eval_pipeline.providers.demo.faults import Faults
 from eval_pipeline.providers.demo.server import DemoGateway
 from eval_pipeline.records import ExamQuestion, Prediction, Prices
-from eval_pipeline.running import run_async
 from eval_pipeline.runs import Mode
+from eval_pipeline.runtime import run_async
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.predict import Launch, predict
 from eval_pipeline_tests.builders import a_model, settings_in
@@ -310,7 +310,7 @@ def test_a_lock_that_can_not_be_taken_stops_that_model_only(stand: Stand) -> Non
 
     assert (strong.asked, strong.failed) == (3, False)
     assert (weak.asked, weak.failed) == (0, True)
-    assert "It can not be written" in str(weak.stopped)
+    assert "It cannot be written" in str(weak.stopped)
 
 
 def test_a_run_that_has_answers_is_not_failed_by_one_item_that_is_refused(stand: Stand) -> None:

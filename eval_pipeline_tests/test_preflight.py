@@ -16,7 +16,7 @@ from eval_pipeline.preflight import Preflight, preflight
 from eval_pipeline.providers.demo.faults import Faults
 from eval_pipeline.providers.demo.server import DemoGateway
 from eval_pipeline.records import Model
-from eval_pipeline.running import run_async
+from eval_pipeline.runtime import run_async
 from eval_pipeline.settings import Settings
 from eval_pipeline_tests.builders import a_model, a_question, settings_in
 

@@ -18,17 +18,12 @@ from eval_pipeline.benchmark import keep, mint
 from eval_pipeline.defs.graph import build_graph
 from eval_pipeline.defs.schedules import build_schedules
 from eval_pipeline.defs.sensors.discovery import build_discovery
-from eval_pipeline.deployment import journal_of
 from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, SIGHTINGS, Journal, ReadOnlyError
+from eval_pipeline.journal.deployment import open_journal
 from eval_pipeline.providers.limits import RetryPolicy
 from eval_pipeline.records import Sighting
 from eval_pipeline.remote import pushing
-from eval_pipeline.remote.client import (
-    PushError,
-    Server,
-    WrongAddressError,
-    checked_address,
-)
+from eval_pipeline.remote.client import PushError, Server, WrongAddressError, checked_address
 from eval_pipeline.remote.messages import MOST_RECORDS, ClosedRun, Received
 from eval_pipeline.remote.pushing import Pushed, Sent, batches, chosen_runs, push_run
 from eval_pipeline.results.runs import FoundRun
@@ -372,14 +367,14 @@ def test_in_production_dagster_starts_nothing_by_itself(production: Settings) ->
 
 
 def test_the_journal_of_production_can_only_be_read(production: Settings) -> None:
-    journal = journal_of(production)
+    journal = open_journal(production)
     verdict = a_judgement(next(journal.read(PREDICTIONS)))
     writing: list[Callable[[], Any]] = [
         lambda: journal.write_whole(JUDGED, "a", "b", "c", records=[verdict]),
         lambda: journal.writer(JUDGED, "a", "b"),
         lambda: journal.compact(PREDICTIONS, "demo/strong", "run-1"),
-        lambda: journal.set_run_aside("demo/strong", "run-1"),
-        journal.forget_runs_aside,
+        lambda: journal.trash_run("demo/strong", "run-1"),
+        journal.empty_trash,
         journal.claim_soon(RUNS, "demo/strong").__enter__,
     ]
     before = files_in(production.journal)

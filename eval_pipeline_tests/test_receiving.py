@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from openapi_spec_validator import validate
 
-from eval_pipeline.alive import alive
 from eval_pipeline.benchmark import version_hash
 from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.journal import ATTEMPTS, JUDGED, PREDICTIONS, RUNS, SIGHTINGS, Journal
-from eval_pipeline.journal.lines import as_line
+from eval_pipeline.journal.files import as_line
+from eval_pipeline.journal.locks import hold_run_lock
 from eval_pipeline.kinds import decisive
 from eval_pipeline.records import Attempt, Sighting, SuiteVersion, now
 from eval_pipeline.remote import receiving
@@ -464,7 +464,7 @@ def test_what_a_launch_here_is_at_work_on_is_left_to_it(
         began_at=NOON,
     )
     begun.journal.write_whole(ATTEMPTS, "demo/strong", launch, records=[attempt])
-    with alive(begun.journal.root, launch):
+    with hold_run_lock(begun.journal.root, launch):
         answers = [
             begun.open(sent.run),
             begun.predict(*sent.predictions),

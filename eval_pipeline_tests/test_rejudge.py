@@ -17,8 +17,8 @@ from eval_pipeline.providers.demo.faults import Faults
 from eval_pipeline.providers.demo.server import DemoGateway
 from eval_pipeline.records import Model, Prices, Repeat, Sighting
 from eval_pipeline.results.warehouse import Warehouse
-from eval_pipeline.running import run_async
 from eval_pipeline.runs import Mode, RunError
+from eval_pipeline.runtime import run_async
 from eval_pipeline.stages.predict import Launch
 from eval_pipeline.stages.rejudge import Drawn, draw, rejudge
 from eval_pipeline.stages.workers import Tally

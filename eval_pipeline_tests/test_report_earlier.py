@@ -5,7 +5,6 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from eval_pipeline.overview import Row
 
 from eval_pipeline.analysis.report.earlier import (
     Action,
@@ -17,7 +16,7 @@ from eval_pipeline.analysis.report.earlier import (
 )
 from eval_pipeline.analysis.report.paths import notes_of
 from eval_pipeline.analysis.report.write import ACTIONS
-from eval_pipeline.results.runs import run_rows
+from eval_pipeline.results.runs import Row, run_rows
 from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline_tests.builders import NOON, a_journal, a_judgement, settings_in
 from eval_pipeline_tests.failing import EXAM, QUESTIONS, opened, replies

@@ -10,8 +10,13 @@ from contextlib import nullcontext
 
 import pytest
 
-from eval_pipeline.providers.pace import Halted
-from eval_pipeline.running import brake, gently, raise_if_interrupted, run_async
+from eval_pipeline.runtime import (
+    Halted,
+    graceful_interrupt,
+    raise_if_interrupted,
+    run_async,
+    stop_controller,
+)
 
 
 class Interrupted(BaseException):
@@ -68,7 +73,7 @@ def test_an_interruption_cancels_the_work_and_waits_for_its_clean_up(
             await asyncio.sleep(0.05)
             log.append("cleaned up")
 
-    with pytest.raises(Interrupted), gently() if gentle else nullcontext():
+    with pytest.raises(Interrupted), graceful_interrupt() if gentle else nullcontext():
         run_async(work())
 
     assert log == ["cleaned up"]
@@ -85,7 +90,7 @@ class Errand:
 
     async def run(self, begun: Callable[[], None]) -> None:
         try:
-            with brake().on_stop(self.asked_to_stop.set, lambda: 2):
+            with stop_controller().on_stop(self.asked_to_stop.set, lambda: 2):
                 begun()
                 await until(self.arrived.is_set)
                 self.told.append("arrived")
@@ -104,7 +109,7 @@ def test_a_gentle_interruption_waits_for_what_is_under_way(
         errand.asked_to_stop.wait(10)
         threading.Timer(0.3, errand.arrived.set).start()
 
-    with pytest.raises(Interrupted), gently():
+    with pytest.raises(Interrupted), graceful_interrupt():
         run_async(errand.run(threading.Thread(target=then_arrive).start))
 
     assert errand.told == ["arrived", "cleaned up"]
@@ -121,7 +126,7 @@ def test_a_second_interruption_cancels_the_work(interrupt: Callable[[], None]) -
         errand.asked_to_stop.wait(10)
         interrupt()
 
-    with pytest.raises(Interrupted, match="2"), gently():
+    with pytest.raises(Interrupted, match="2"), graceful_interrupt():
         run_async(errand.run(threading.Thread(target=twice).start))
 
     assert errand.told == ["cleaned up"]
@@ -141,7 +146,7 @@ def test_no_interruption_goes_unheard_in_whichever_moment_it_comes(
                 pass
             interrupt()
 
-        with pytest.raises(Interrupted), gently():
+        with pytest.raises(Interrupted), graceful_interrupt():
             run_async(errand.run(threading.Thread(target=twice).start))
 
         assert errand.told == ["cleaned up"]
@@ -181,13 +186,13 @@ def test_what_begins_after_the_stop_is_stopped_at_once(interrupt: Callable[[], N
     told: list[bool] = []
 
     async def work() -> None:
-        with brake().on_stop(lambda: None):
+        with stop_controller().on_stop(lambda: None):
             interrupt()
-            await until(lambda: brake().stopped)
-        with brake().on_stop(lambda: told.append(brake().stopped)):
+            await until(lambda: stop_controller().stopped)
+        with stop_controller().on_stop(lambda: told.append(stop_controller().stopped)):
             pass
 
-    with pytest.raises(Interrupted), gently():
+    with pytest.raises(Interrupted), graceful_interrupt():
         run_async(work())
 
     assert told == [True]
@@ -199,14 +204,14 @@ def test_a_fault_while_stopping_goes_to_the_log(
     caplog.set_level(logging.ERROR)
 
     async def work(error: Exception) -> None:
-        with brake().on_stop(lambda: None):
+        with stop_controller().on_stop(lambda: None):
             interrupt()
-            await until(lambda: brake().stopped)
+            await until(lambda: stop_controller().stopped)
             raise error
 
-    with pytest.raises(Interrupted), gently():
+    with pytest.raises(Interrupted), graceful_interrupt():
         run_async(work(ValueError("wrong")))
-    with pytest.raises(Interrupted), gently():
+    with pytest.raises(Interrupted), graceful_interrupt():
         run_async(work(Halted("as it was told")))
 
     assert "ValueError: wrong" in caplog.text
@@ -221,7 +226,7 @@ def test_an_interruption_that_others_have_swallowed_is_raised_before_more_work_i
 
     before = signal.signal(signal.SIGINT, lambda *_: None)
     try:
-        with gently():
+        with graceful_interrupt():
             run_async(work())
             signal.raise_signal(signal.SIGINT)
             with pytest.raises(KeyboardInterrupt):
@@ -251,10 +256,10 @@ def test_to_be_told_to_end_interrupts_like_ctrl_c_and_only_within(number: signal
     heard: list[int] = []
     signal.signal(number, lambda *_: heard.append(number))
 
-    with gently():
+    with graceful_interrupt():
         pass
     signal.raise_signal(number)
-    with pytest.raises(KeyboardInterrupt), gently():
+    with pytest.raises(KeyboardInterrupt), graceful_interrupt():
         signal.raise_signal(number)
 
     assert heard == [number]
@@ -262,7 +267,7 @@ def test_to_be_told_to_end_interrupts_like_ctrl_c_and_only_within(number: signal
 
 @pytest.mark.usefixtures("own_signals")
 def test_a_terminal_that_closes_interrupts_once_however_often_it_says_so() -> None:
-    with gently():
+    with graceful_interrupt():
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGHUP)
         signal.raise_signal(signal.SIGHUP)
@@ -275,10 +280,10 @@ def test_a_terminal_that_closes_interrupts_once_however_often_it_says_so() -> No
 def test_work_that_is_to_outlive_its_terminal_does() -> None:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
-    with gently():
+    with graceful_interrupt():
         signal.raise_signal(signal.SIGHUP)
         raise_if_interrupted()
 
 
 def test_work_that_nobody_runs_is_never_stopped() -> None:
-    assert not brake().stopped
+    assert not stop_controller().stopped

@@ -89,7 +89,6 @@ EFFECTS = [
     ("EVALS_EXPERIMENT", "warm", "experiment", "warm"),
     ("EVALS_DATA_DIR", "elsewhere", "data_dir", Path("elsewhere")),
     ("EVALS_LOG", "json", "log", "json"),
-    ("EVALS_STORE", "s3://bucket/evals/", "store", "s3://bucket/evals"),
     ("OUTPUT_TEMPDIR", "outputs", "output_dir", Path("outputs")),
     ("JUDGE_MODEL", "some/judge", "judge.model", "some/judge"),
     ("NUM_WORKERS", "3", "concurrency.num_workers", 3),

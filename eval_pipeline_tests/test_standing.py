@@ -9,9 +9,9 @@ from typing import Any
 import duckdb
 import pytest
 
-from eval_pipeline.alive import alive, launches_at_work
 from eval_pipeline.choosing import unfinished
 from eval_pipeline.journal import ATTEMPTS, SIGHTINGS, Journal
+from eval_pipeline.journal.locks import hold_run_lock, running_run_ids
 from eval_pipeline.options import Judge
 from eval_pipeline.providers.demo.faults import Faults
 from eval_pipeline.providers.demo.server import DemoGateway
@@ -27,8 +27,8 @@ from eval_pipeline.results.runs import (
     runs_to_fix,
 )
 from eval_pipeline.results.warehouse import Warehouse
-from eval_pipeline.running import run_async
 from eval_pipeline.runs import Mode
+from eval_pipeline.runtime import run_async
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.grading import graders_of
 from eval_pipeline.stages.judge import judge
@@ -357,10 +357,10 @@ def test_a_run_at_work_is_not_to_be_fixed(tmp_path: Path, launch: str) -> None:
     journal.write_whole(ATTEMPTS, attempt.model, attempt.run_id, records=[attempt])
 
     with published(tmp_path, a_whole_run()) as db:
-        with alive(journal.root, launch):
-            at_work = launches_at_work(journal.root)
+        with hold_run_lock(journal.root, launch):
+            at_work = running_run_ids(journal.root)
             during = runs_to_fix(db, (), at_work), unfinished(db, (), at_work)
-        at_work = launches_at_work(journal.root)
+        at_work = running_run_ids(journal.root)
         after = runs_to_fix(db, (), at_work), unfinished(db, (), at_work)
 
     assert during == ([], [])

@@ -12,7 +12,7 @@ import pytest
 import uvicorn
 from playwright.sync_api import Browser, Page, expect
 
-from eval_pipeline.alive import alive
+from eval_pipeline.journal.locks import hold_run_lock
 from eval_pipeline.settings import Settings
 from eval_pipeline.viewer.app import build_app
 from eval_pipeline.viewer.links import item_path, model_path, reply_path, run_path
@@ -243,7 +243,7 @@ def test_pages_fit_a_phone(browser: Browser, address: str, path: str) -> None:
 
 
 def test_a_run_at_work_is_followed_as_it_goes_on(page: Page, settings: Settings) -> None:
-    with alive(settings.journal, BROKEN):
+    with hold_run_lock(settings.journal, BROKEN):
         told = page.locator("[data-told]")
         # Who is at work, and what others looked at, is kept in mind for a moment.
         for number in count():

@@ -25,13 +25,12 @@ from eval_pipeline.kinds import gaps_hash
 from eval_pipeline.logs import about
 from eval_pipeline.money import Ledger, unpriced
 from eval_pipeline.outcomes import Outcome
-from eval_pipeline.overview import Row, State
 from eval_pipeline.providers.gateways import Gateways
 from eval_pipeline.record import Record
 from eval_pipeline.records import Item, ItemKey, Model, now
-from eval_pipeline.results.runs import FoundRun, run_rows
+from eval_pipeline.results.runs import FoundRun, Row, State, run_rows
 from eval_pipeline.results.warehouse import Warehouse
-from eval_pipeline.running import in_a_thread
+from eval_pipeline.runtime import in_a_thread
 from eval_pipeline.settings import SETTINGS_FILE, Settings
 from eval_pipeline.stages.asking import Asking, how_to_ask
 from eval_pipeline.stages.telling import tell

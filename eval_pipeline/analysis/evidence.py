@@ -15,9 +15,9 @@ from eval_pipeline.item_report.choosing import Chosen
 from eval_pipeline.item_report.gathering import ItemReport, ItemsOf, gather
 from eval_pipeline.item_report.page import Section, sections
 from eval_pipeline.journal import Journal
-from eval_pipeline.overview import Row
 from eval_pipeline.records import ExamQuestion, Item
 from eval_pipeline.results.queries import query, rows
+from eval_pipeline.results.runs import Row
 from eval_pipeline.settings import Settings
 
 _STEPS = TypeAdapter(tuple[Step, ...])

@@ -10,7 +10,7 @@ from eval_pipeline.gateway import Gateway
 from eval_pipeline.providers.gateways import Gateways
 from eval_pipeline.providers.model_lists import CatalogError, shown
 from eval_pipeline.records import Model
-from eval_pipeline.running import run_async
+from eval_pipeline.runtime import run_async
 from eval_pipeline.settings import Settings
 
 LONGEST_S = 10.0

@@ -6,7 +6,6 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from time import perf_counter
@@ -15,24 +14,20 @@ import duckdb
 import orjson
 
 from eval_pipeline.checkup.findings import Check, Finding, ok, warning, wrong
-from eval_pipeline.deployment import may_write
 from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.journal import FORMAT, STREAMS, Journal
-from eval_pipeline.journal.lines import JSONL
+from eval_pipeline.journal.deployment import may_write
+from eval_pipeline.journal.files import JSONL
 from eval_pipeline.results.queries import recipe
 from eval_pipeline.results.schema import VERSION, schema_version
 from eval_pipeline.results.warehouse import QUERIES
 from eval_pipeline.settings import Settings
-from eval_pipeline.store.names import FORMAT as STORED_FORMAT
-from eval_pipeline.store.objects import LEASE_S, MissingError, Objects, StoreError
-from eval_pipeline.store.place import Place
 
 MEGABYTE = 2**20
 SCARCE, TOO_LITTLE = 1024 * MEGABYTE, 64 * MEGABYTE
 """Free bytes below which it is said, and below which a run is bound to fail."""
 SLOW_S = 1.0
 """An fsync that takes so long holds up every answer."""
-SKEWED_S = 30.0
 REBUILD = "evals rebuild"
 TEMPORARY = "temporary files"
 _HOLDER = re.compile(r"Conflicting lock is held in .*?\(PID (\d+)\)")
@@ -51,7 +46,6 @@ def result_checks(settings: Settings) -> list[Check]:
     """Whether results can be read, and are shown as they are."""
     return [
         Check("journal", partial(journal, Journal(settings.journal))),
-        *([Check("store", partial(_store, settings, place))] if (place := settings.place) else []),
         Check("DuckDB file", partial(database, settings)),
     ]
 
@@ -131,36 +125,6 @@ def _spoilt(path: Path) -> Iterator[str]:
                         orjson.loads(line)
                 except orjson.JSONDecodeError:
                     yield f"line {number} of {path}"
-
-
-def _store(settings: Settings, place: Place) -> Iterator[Finding]:
-    return store(place, is_ours=may_write(settings))
-
-
-def store(place: Place, *, is_ours: bool = True) -> Iterator[Finding]:
-    """Whether the object store answers, can be written, and has the time that we have."""
-    advice = "Look at the address, the bucket and the keys in .env: docs/deployments.md"
-    try:
-        objects = Objects(place, longest_s=LEASE_S, retries=1)
-        if not is_ours:
-            with suppress(MissingError):
-                objects.get(STORED_FORMAT)
-            yield ok("store", f"{place.url} answers.")
-            return
-        began = datetime.now(UTC)
-        told, ended = objects.now(), datetime.now(UTC)
-    except StoreError as error:
-        yield wrong("store", str(error), advice)
-        return
-    seconds = (ended - began).total_seconds()
-    # It tells whole seconds, at some time between the two.
-    apart = max((began - told).total_seconds() - 1, (told - ended).total_seconds(), 0.0)
-    words = f"{place.url} takes what is written, within {seconds * 1000:.0f} ms."
-    if apart < SKEWED_S:
-        yield ok("store", words)
-    else:
-        words = f"{words} Its clock and this machine's are {apart:.0f} s apart."
-        yield warning("store", words, "Set this machine's clock: records would be out of order.")
 
 
 def database(settings: Settings) -> Iterator[Finding]:

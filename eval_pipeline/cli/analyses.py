@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from functools import partial
 
-from eval_pipeline.alive import launches_at_work
 from eval_pipeline.analysis.analyse import PassedOver, Scope, analyst_of, chosen_runs, scope_of
 from eval_pipeline.analysis.report.write import reports_on
 from eval_pipeline.analysis.tables import analysed_table
@@ -13,7 +12,8 @@ from eval_pipeline.cli.output import End, complain, end, print_json, say, show
 from eval_pipeline.cli.places import results
 from eval_pipeline.defs.config import ReportsConfig
 from eval_pipeline.defs.launch import Instance, analyse_runs
-from eval_pipeline.deployment import journal_of, refuse_production
+from eval_pipeline.journal.deployment import open_journal, refuse_production
+from eval_pipeline.journal.locks import running_run_ids
 from eval_pipeline.progress import Watch
 from eval_pipeline.results.runs import FoundRun, Row
 from eval_pipeline.settings import Settings
@@ -35,11 +35,11 @@ def start_analysis(
     refuse_production(settings)
     with results(settings) as db:
         runs = chosen_runs(db, name, models)
-        scope = scope_of(db, runs, launches_at_work(settings.journal))
+        scope = scope_of(db, runs, running_run_ids(settings.journal))
     if not scope.runs:
         _tell(scope, (), (), how=End.DONE, as_json=as_json)
         return
-    analyst_of(settings, journal_of(settings))  # that there is none is better said before
+    analyst_of(settings, open_journal(settings))  # that there is none is better said before
     # What `latest` means may change meanwhile.
     config = ReportsConfig(
         run=runs[0].run_id if name else None,

@@ -74,15 +74,15 @@ def failures(
     as_json: AsJson = False,
 ) -> None:
     """List what failed in a run: items with step, reason and whose fault it was."""
-    from eval_pipeline.alive import launches_at_work
     from eval_pipeline.analysis.failures import as_json as told
     from eval_pipeline.analysis.failures import documents_of, find_failed
     from eval_pipeline.analysis.tables import debug_line, failures_tables, totals_lines
+    from eval_pipeline.journal.locks import running_run_ids
     from eval_pipeline.results.runs import named_judges
     from eval_pipeline.settings import Settings
 
     settings = Settings.from_env()
-    at_work, judges = launches_at_work(settings.journal), named_judges(settings.judge)
+    at_work, judges = running_run_ids(settings.journal), named_judges(settings.judge)
     with results(settings) as db:
         document = told(
             db, find_failed(db, run, [model] if model else ()), at_work=at_work, judges=judges
@@ -102,12 +102,12 @@ def debug(run: Run, item: Item, sample: Sample = None, *, as_json: AsJson = Fals
     """Show all it takes to find out why an item failed: as `show`, with grader and analysis."""
     from eval_pipeline.analysis.evidence import debug_document, debug_sections, look_into
     from eval_pipeline.cli.paging import page_through
-    from eval_pipeline.deployment import journal_of
     from eval_pipeline.item_report.choosing import choose_item
+    from eval_pipeline.journal.deployment import open_journal
     from eval_pipeline.settings import Settings
 
     settings = Settings.from_env()
-    journal = journal_of(settings)
+    journal = open_journal(settings)
     with results(settings) as db:
         case = look_into(db, settings, journal, choose_item(db, run, item, command="debug"), sample)
     if as_json:
@@ -134,9 +134,9 @@ def classify(
 ) -> None:
     """Say whose fault a failure is; that wins over what the analyst says."""
     from eval_pipeline.analysis import overrides as classifying
-    from eval_pipeline.deployment import journal_of, refuse_production
     from eval_pipeline.item_report.choosing import choose_item
     from eval_pipeline.journal import RECLASSIFIED
+    from eval_pipeline.journal.deployment import open_journal, refuse_production
     from eval_pipeline.settings import Settings
 
     settings = Settings.from_env()
@@ -146,7 +146,7 @@ def classify(
         chosen = choose_item(db, run, item, command="classify")
         before = classifying.wrong_replies(db, chosen, sample)
     classifying.check(before, word)
-    classifying.keep(journal_of(settings), chosen, word)
+    classifying.keep(open_journal(settings), chosen, word)
     with results(settings, RECLASSIFIED) as db:
         after = classifying.wrong_replies(db, chosen, sample)
     if as_json:

@@ -89,7 +89,7 @@ def validate_answers(
     """Check the graders: every reference answer must pass, every wrong one must fail."""
     from eval_pipeline.coding.dataset import load_tasks
     from eval_pipeline.coding.validating import by_step, chosen
-    from eval_pipeline.running import run_async
+    from eval_pipeline.runtime import run_async
 
     settings = read_settings(unsafe_no_sandbox=unsafe_no_sandbox)
     tasks = [
@@ -126,7 +126,7 @@ def ablate(
     from eval_pipeline.coding import ablation_report as shown
     from eval_pipeline.coding.ablation import Wanted, plan_ablation, selected_models
     from eval_pipeline.coding.toolchains.registry import toolchain
-    from eval_pipeline.running import run_async
+    from eval_pipeline.runtime import run_async
 
     settings = read_settings(unsafe_no_sandbox=unsafe_no_sandbox)
     (found,) = _coding_suites(settings, suite, only_one=True)
@@ -145,7 +145,7 @@ def _ablated(planned: "Ablation", settings: "Settings", margin: float) -> None:
     from eval_pipeline.coding.ablation_effects import measure
     from eval_pipeline.coding.ablation_report import AblationReport
     from eval_pipeline.defs.launch import evaluate
-    from eval_pipeline.deployment import refuse_production
+    from eval_pipeline.journal.deployment import refuse_production
     from eval_pipeline.records import now
 
     refuse_production(settings)

@@ -35,8 +35,8 @@ def convex_scores(
     What is here already is left as it is, so that it may be repeated with a later export. No model
     is asked anything.
     """
-    from eval_pipeline.deployment import refuse_production
     from eval_pipeline.importing.convex_scores.taking import import_scores
+    from eval_pipeline.journal.deployment import refuse_production
     from eval_pipeline.remote.receiving import Receiver
     from eval_pipeline.settings import Settings
 

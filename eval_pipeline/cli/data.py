@@ -118,7 +118,7 @@ def _delete(choose: "Callable[..., Sequence[DoomedRun]]", *, yes: bool, as_json:
         finish_deletions,
         is_at_work,
     )
-    from eval_pipeline.deployment import refuse_production
+    from eval_pipeline.journal.deployment import refuse_production
     from eval_pipeline.settings import Settings
 
     settings = Settings.from_env()
@@ -146,7 +146,7 @@ def _delete(choose: "Callable[..., Sequence[DoomedRun]]", *, yes: bool, as_json:
 def _forget(before: "datetime", *, yes: bool, as_json: bool) -> None:
     """Deletes what Dagster has on its old runs, if that is meant."""
     from eval_pipeline.defs.history import forget_runs, forgettable_runs
-    from eval_pipeline.deployment import refuse_production
+    from eval_pipeline.journal.deployment import refuse_production
     from eval_pipeline.settings import Settings
 
     settings = Settings.from_env()
@@ -168,7 +168,7 @@ def _forget(before: "datetime", *, yes: bool, as_json: bool) -> None:
 
 def rebuild() -> None:
     """Build the DuckDB file anew from the journal; no model is asked anything."""
-    from eval_pipeline.deployment import refuse_production
+    from eval_pipeline.journal.deployment import refuse_production
     from eval_pipeline.settings import Settings
 
     settings = Settings.from_env()

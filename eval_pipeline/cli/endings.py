@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from eval_pipeline.cli.output import End, complain, end, print_json, say, show
 from eval_pipeline.cli.places import open_warehouse
-from eval_pipeline.deployment import journal_of
 from eval_pipeline.errors import MendableError
 from eval_pipeline.history import PAST_RUNS
+from eval_pipeline.journal.deployment import open_journal
 from eval_pipeline.outcomes import Outcome
 from eval_pipeline.progress import Watch
 from eval_pipeline.providers.model_lists import shown
@@ -232,7 +232,7 @@ def _left_in(lacking: Sequence[dict[str, Any]], left: Left) -> str:
 
 def _is_partial(settings: Settings, went: Sequence[dict[str, Any]]) -> bool:
     """Whether there are runs, all of them filtered."""
-    journal = journal_of(settings)
+    journal = open_journal(settings)
     named = [(row["model"], row["run_id"]) for row in went]
     runs = [run for name in named for run in journal.read_file(PAST_RUNS, *name)]
     return bool(runs) and all(run.scope is Scope.FILTERED for run in runs)

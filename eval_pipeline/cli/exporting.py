@@ -125,9 +125,9 @@ def inspect(
     Every reply is a sample with prompt, target, output, scores and steps. What could not be asked
     or judged is an error there, never a 0.
     """
-    from eval_pipeline.deployment import journal_of
     from eval_pipeline.inspect_log.gathering import RunToLog
     from eval_pipeline.inspect_log.writing import export_log
+    from eval_pipeline.journal.deployment import open_journal
     from eval_pipeline.results.runs import find_runs
     from eval_pipeline.results.user_query import in_words
     from eval_pipeline.settings import Settings
@@ -135,7 +135,7 @@ def inspect(
     settings = Settings.from_env()
     with results(settings, apart=True) as db, in_words():
         found = only_one(find_runs(db, run), f"evals export inspect {{}} {file}")
-        log = RunToLog.of(db, settings, journal_of(settings), found)
+        log = RunToLog.of(db, settings, open_journal(settings), found)
         samples = export_log(log, file, force=force)
     if as_json:
         return print_json({**found._asdict(), "file": str(file), "samples": samples})

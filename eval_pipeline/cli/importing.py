@@ -37,10 +37,10 @@ def zenmux(
     What is here already is left as it is, so that it may be repeated, also if it was interrupted. A
     damaged file is named and left out, and the command then ends with 1.
     """
-    from eval_pipeline.deployment import refuse_production
     from eval_pipeline.importing.zenmux.folders import results_folders
     from eval_pipeline.importing.zenmux.numbers import compared
     from eval_pipeline.importing.zenmux.taking import Importer
+    from eval_pipeline.journal.deployment import refuse_production
     from eval_pipeline.settings import Settings
 
     settings = Settings.from_env()

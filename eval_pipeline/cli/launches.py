@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from eval_pipeline.alive import launches_at_work
 from eval_pipeline.benchmark import load_benchmark
 from eval_pipeline.cli.endings import conclude
 from eval_pipeline.cli.entry import end_in_order
@@ -20,22 +19,17 @@ from eval_pipeline.cli.progress.following import following
 from eval_pipeline.definitions import find_job, named_jobs
 from eval_pipeline.defs.config import JudgedConfig, PredictionsConfig
 from eval_pipeline.defs.instance import dagster_instance
-from eval_pipeline.defs.launch import (
-    Evaluation,
-    Instance,
-    evaluate_all,
-    judge_all,
-    run_job,
-)
-from eval_pipeline.deployment import journal_of, refuse_production
+from eval_pipeline.defs.launch import Evaluation, Instance, evaluate_all, judge_all, run_job
 from eval_pipeline.discovery import look, look_up, pick
 from eval_pipeline.importing.askable import untold, untold_error
 from eval_pipeline.journal import RUNS
+from eval_pipeline.journal.deployment import open_journal, refuse_production
+from eval_pipeline.journal.locks import running_run_ids
 from eval_pipeline.options import Selection
 from eval_pipeline.progress import watching
 from eval_pipeline.results.runs import FoundRun, find_runs, named_judges, runs_to_fix
-from eval_pipeline.running import gently, raise_if_interrupted, run_async
 from eval_pipeline.runs import Mode, check_filter
+from eval_pipeline.runtime import graceful_interrupt, raise_if_interrupted, run_async
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.predict import Launch
 from eval_pipeline.untrusted import printable
@@ -182,7 +176,7 @@ def carry_out(settings: Settings, work: Work, *, as_json: bool, tell: Tell = con
     failures, interrupted = [], False
     with watching() as watch, following(as_json=as_json):
         try:
-            with gently(), dagster_instance(settings) as instance:
+            with graceful_interrupt(), dagster_instance(settings) as instance:
                 failures = work(instance)
                 raise_if_interrupted()
         except KeyboardInterrupt:
@@ -195,16 +189,16 @@ def carry_out(settings: Settings, work: Work, *, as_json: bool, tell: Tell = con
 def _named(settings: Settings, name: str) -> list[FoundRun]:
     with results(settings, RUNS) as db:
         found = find_runs(db, name)
-    for run in untold(journal_of(settings), found):
+    for run in untold(open_journal(settings), found):
         raise untold_error(run)
     return found
 
 
 def _failed(settings: Settings) -> list[FoundRun]:
-    at_work = launches_at_work(settings.journal)
+    at_work = running_run_ids(settings.journal)
     with results(settings) as db:
         found = runs_to_fix(db, named_judges(settings.judge), at_work)
-    out = {(run.model, run.run_id) for run in untold(journal_of(settings), found)}
+    out = {(run.model, run.run_id) for run in untold(open_journal(settings), found)}
     if out:
         complain(f"Left out, since they were imported without their questions: {len(out)} runs.")
     return [run for run in found if (run.model, run.run_id) not in out]
@@ -238,8 +232,7 @@ def _planned(settings: Settings, evaluation: Evaluation) -> "list[ModelPlan]":
     """What the launch would do; nothing is kept, and no model is asked."""
     from eval_pipeline.planning import draw_up
 
-    journal, set_here = journal_of(settings), evaluation.apply(settings)
-    journal.refresh()
+    journal, set_here = open_journal(settings), evaluation.apply(settings)
     benchmark = load_benchmark(set_here)
     check_filter(benchmark.items, set_here.plan)
     if evaluation.models:

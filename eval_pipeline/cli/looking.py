@@ -128,13 +128,13 @@ def runs(
     as_json: AsJson = False,
 ) -> None:
     """List all runs, the newest first."""
-    from eval_pipeline.alive import launches_at_work
+    from eval_pipeline.journal.locks import running_run_ids
     from eval_pipeline.results.runs import named_judges, run_rows
     from eval_pipeline.results.tables.runs import runs_table
     from eval_pipeline.settings import Settings
 
     settings = Settings.from_env()
-    at_work = launches_at_work(settings.journal)
+    at_work = running_run_ids(settings.journal)
     with results(settings) as db:
         known = run_rows(db, at_work, judges=named_judges(settings.judge), model=model)
     rows = known[:limit]
@@ -161,7 +161,7 @@ def status(
     as_json: AsJson = False,
 ) -> None:
     """Tell how the latest runs, or one, stand: answered, failed, judged, and what to do next."""
-    from eval_pipeline.alive import launches_at_work
+    from eval_pipeline.journal.locks import running_run_ids
     from eval_pipeline.results.runs import (
         failed_replies,
         find_runs,
@@ -174,7 +174,7 @@ def status(
     from eval_pipeline.settings import Settings
 
     settings = Settings.from_env()
-    at_work, judges = launches_at_work(settings.journal), named_judges(settings.judge)
+    at_work, judges = running_run_ids(settings.journal), named_judges(settings.judge)
     with results(settings) as db:
         if run is None:
             rows = run_rows(db, at_work, judges=judges, latest=True)
@@ -213,15 +213,15 @@ def show_item(
 ) -> None:
     """Show one item in full: prompt, reply, reference, verdict, steps and files."""
     from eval_pipeline.cli.paging import page_through
-    from eval_pipeline.deployment import journal_of
     from eval_pipeline.item_report.choosing import choose_item
     from eval_pipeline.item_report.gathering import gather
     from eval_pipeline.item_report.page import sections
+    from eval_pipeline.journal.deployment import open_journal
     from eval_pipeline.settings import Settings
 
     settings = Settings.from_env()
     with results(settings) as db:
-        report = gather(db, settings, journal_of(settings), choose_item(db, run, item), sample)
+        report = gather(db, settings, open_journal(settings), choose_item(db, run, item), sample)
     if as_json:
         print_json(report.as_json())
     else:

@@ -133,22 +133,22 @@ def _with_budget(wanted: Chosen, settings: "Settings") -> Chosen | None:
 
 def _again(settings: "Settings") -> list[str] | None:
     from eval_pipeline.choosing import offered_models
-    from eval_pipeline.deployment import journal_of
+    from eval_pipeline.journal.deployment import open_journal
     from eval_pipeline.results.runs import LATEST, find_runs
 
     with results(settings) as db:
         runs = find_runs(db, LATEST)
-        selected = [one.model.id for one in offered_models(settings, journal_of(settings), db)]
+        selected = [one.model.id for one in offered_models(settings, open_journal(settings), db)]
     words = again(runs, selected)
     return words if _is_to_start(words) else None
 
 
 def _go_on(settings: "Settings") -> list[str] | None:
-    from eval_pipeline.alive import launches_at_work
     from eval_pipeline.choosing import unfinished
+    from eval_pipeline.journal.locks import running_run_ids
     from eval_pipeline.results.runs import named_judges
 
-    judges, at_work = named_judges(settings.judge), launches_at_work(settings.journal)
+    judges, at_work = named_judges(settings.judge), running_run_ids(settings.journal)
     warehouse = open_warehouse(settings)
     # A run that was killed has left more in the journal than the file shows.
     warehouse.publish()

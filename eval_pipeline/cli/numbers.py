@@ -169,7 +169,7 @@ def mint_version(
 ) -> None:
     """Publish the benchmark as it is now: the leaderboard starts anew, nothing is run."""
     from eval_pipeline.benchmark import mint
-    from eval_pipeline.deployment import refuse_production
+    from eval_pipeline.journal.deployment import refuse_production
     from eval_pipeline.settings import Settings
 
     settings = Settings.from_env()

@@ -14,24 +14,17 @@ if TYPE_CHECKING:  # these take a moment to load that `evals --help` does withou
     from eval_pipeline.results.warehouse import Warehouse
     from eval_pipeline.settings import Settings
 
-_looked_into: set[str] = set()
-"""The stores of which this command has all that was there when it began."""
 LARGE = 200_000_000
 """Bytes of answers and verdicts that take a while to publish: not while a launch writes more."""
 
 
 def open_warehouse(settings: "Settings | None" = None) -> "Warehouse":
     """The results of the project in the current folder."""
-    from eval_pipeline.deployment import journal_of
-    from eval_pipeline.results.warehouse import Warehouse
+    from eval_pipeline.journal.deployment import open_journal
     from eval_pipeline.settings import Settings
 
     settings = settings or Settings.from_env()
-    warehouse = Warehouse(settings.database, journal_of(settings))
-    if settings.store and settings.store not in _looked_into:
-        _looked_into.add(settings.store)
-        warehouse.publish()
-    return warehouse
+    return Warehouse(settings.database, open_journal(settings))
 
 
 @contextmanager
@@ -62,11 +55,11 @@ def report_on(settings: "Settings", model: str, run_id: str) -> Path | None:
 
 def _worth_waiting_for(warehouse: "Warehouse") -> "list[Stream[Any]]":
     """All parts, or the small ones while a launch keeps making large ones larger."""
-    from eval_pipeline.alive import launches_at_work
     from eval_pipeline.journal import JUDGED, PREDICTIONS, REJUDGED, STREAMS
+    from eval_pipeline.journal.locks import running_run_ids
 
     journal, large = warehouse.journal, (PREDICTIONS, JUDGED, REJUDGED)
-    if not warehouse.path.exists() or not launches_at_work(journal.root):
+    if not warehouse.path.exists() or not running_run_ids(journal.root):
         return list(STREAMS)
     if sum(path.stat().st_size for one in large for path in journal.files(one)) < LARGE:
         return list(STREAMS)

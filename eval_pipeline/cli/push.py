@@ -39,15 +39,15 @@ def push(
 
     What is there already is left as it is, so that it may be repeated, also if it was interrupted.
     """
-    from eval_pipeline.deployment import journal_of
     from eval_pipeline.journal import RUNS
+    from eval_pipeline.journal.deployment import open_journal
     from eval_pipeline.remote.client import Server, checked_address
     from eval_pipeline.remote.pushing import chosen_runs, push_run
     from eval_pipeline.results.runs import find_runs
     from eval_pipeline.settings import Settings
 
     settings, address = Settings.from_env(), checked_address(to, insecure_http=insecure_http)
-    token, journal = _token(settings), journal_of(settings)
+    token, journal = _token(settings), open_journal(settings)
     with results(settings, RUNS) as db:
         chosen = chosen_runs(find_runs(db, run), model or [])
     pushed = []
@@ -100,23 +100,20 @@ def sync(
     as_json: AsJson = False,
 ) -> None:
     """Copy the runs of another deployment into this one; what is here stays as it is."""
-    from eval_pipeline.deployment import refuse_production
     from eval_pipeline.environment import SettingsError
     from eval_pipeline.journal import RUNS, Journal
+    from eval_pipeline.journal.deployment import refuse_production
     from eval_pipeline.remote.receiving import Receiver
     from eval_pipeline.remote.syncing import sync_run
     from eval_pipeline.settings import Settings
 
     settings, other = Settings.from_env(), Settings.of_deployment(source)
     refuse_production(settings)
-    if _same_place(settings, other):
+    if other.journal.resolve() == settings.journal.resolve():
         raise SettingsError(f"--from: {source} keeps its results where this deployment does.")
-    # Of a store there is a copy here, so that the next time only what is new is fetched.
-    folder = settings.data / f"of-{source}" / "journal" if other.store else other.journal
-    if not other.store and not folder.is_dir():
-        raise SettingsError(f"--from: {folder} is not there: mount the folder of {source}.")
-    journal = Journal(folder, read_only=True, store=other.place)
-    journal.sync()
+    if not other.journal.is_dir():
+        raise SettingsError(f"--from: {other.journal} is not there: mount the folder of {source}.")
+    journal = Journal(other.journal, read_only=True)
     here = Receiver(open_warehouse(settings))
     names = [(run.model, run.run_id) for run in journal.read(RUNS)]
     synced = [
@@ -133,9 +130,3 @@ def sync(
             f"{one.judgements} new verdicts."
         )
     say(f"{len(synced)} runs of {source}, {len(changed)} of them with something new.")
-
-
-def _same_place(settings: "Settings", other: "Settings") -> bool:
-    if settings.store or other.store:
-        return settings.store == other.store
-    return other.journal.resolve() == settings.journal.resolve()

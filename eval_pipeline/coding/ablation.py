@@ -18,7 +18,7 @@ from eval_pipeline.coding.guidelines import (
 from eval_pipeline.coding.records import CodingTask
 from eval_pipeline.environment import SettingsError
 from eval_pipeline.fingerprints import fingerprint
-from eval_pipeline.journal import explained
+from eval_pipeline.journal import translate_os_errors
 from eval_pipeline.kinds import Prompts
 from eval_pipeline.options import Suite
 from eval_pipeline.providers.gateways import Gateways
@@ -73,7 +73,7 @@ class Variation:
         if self.text is None or not isinstance(told, Path):
             return
         path = self.settings.path(told)
-        with explained(path):
+        with translate_os_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(self.text, "utf-8")
 

@@ -14,8 +14,8 @@ from tabulate import tabulate
 
 from eval_pipeline.coding.ablation import BASELINE, Ablation
 from eval_pipeline.coding.ablation_effects import EACH, Effect
-from eval_pipeline.journal import explained
-from eval_pipeline.journal.disk import swap_in
+from eval_pipeline.journal import translate_os_errors
+from eval_pipeline.journal.files import swap_in
 from eval_pipeline.untrusted import plain
 
 _RUN_CHARACTERS = 8
@@ -96,7 +96,7 @@ class AblationReport:
 
     def write(self, path: Path, when: datetime) -> None:
         """Puts the page in place as a whole."""
-        with explained(path):
+        with translate_os_errors(path):
             swap_in(path, self.page(when).encode())
 
     def remarks(self) -> Iterator[str]:

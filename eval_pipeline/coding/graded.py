@@ -7,7 +7,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from eval_pipeline.coding.records import GradedCode
-from eval_pipeline.journal.disk import swap_in
+from eval_pipeline.journal.files import swap_in
 
 log = logging.getLogger(__name__)
 

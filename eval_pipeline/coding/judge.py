@@ -27,7 +27,7 @@ from eval_pipeline.coding.toolchains.toolchain import GraderError, Toolchain, Wo
 from eval_pipeline.coding.writing import UnsafePath, check_files, private_folder, write_files
 from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.records import FREE, Usage
-from eval_pipeline.running import in_a_thread
+from eval_pipeline.runtime import in_a_thread
 
 log = logging.getLogger(__name__)
 LONGEST_REASON = 1000

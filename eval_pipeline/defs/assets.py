@@ -2,7 +2,6 @@
 
 import dagster as dg
 
-from eval_pipeline.alive import launches_at_work
 from eval_pipeline.analysis.analyse import analyse, analyst_of, chosen_runs, scope_of
 from eval_pipeline.analysis.report.write import fail_if_not_written, write_reports
 from eval_pipeline.benchmark import current, keep, load_benchmark
@@ -13,14 +12,7 @@ from eval_pipeline.defs.config import (
     ReliabilityConfig,
     ReportsConfig,
 )
-from eval_pipeline.defs.metadata import (
-    Board,
-    fail_if_nobody_could,
-    numbers,
-    plots,
-    table,
-    tallied,
-)
+from eval_pipeline.defs.metadata import Board, fail_if_nobody_could, numbers, plots, table, tallied
 from eval_pipeline.defs.partitions import (
     asked_models,
     keep_in_step,
@@ -38,9 +30,10 @@ from eval_pipeline.defs.went import how_analysing_went, how_asking_went, how_jud
 from eval_pipeline.discovery import look_up, refresh
 from eval_pipeline.exam.labels import load_labels
 from eval_pipeline.journal import ITEMS, RUNS, SIGHTINGS, VERSIONS
+from eval_pipeline.journal.locks import running_run_ids
 from eval_pipeline.records import now
 from eval_pipeline.results.tables.leaderboard import write_leaderboard
-from eval_pipeline.running import run_async
+from eval_pipeline.runtime import run_async
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.judge import judge
 from eval_pipeline.stages.predict import predict
@@ -206,7 +199,7 @@ def run_reports(
         runs = chosen_runs(db, config.run, config.models)
         # Within a run that carries partitions, only those models; what it has judged is judged.
         some, launch = {*models_of(context)}, config.launch(context.run)
-        others = {*launches_at_work(journal.root)} - {launch, context.run.run_id}
+        others = {*running_run_ids(journal.root)} - {launch, context.run.run_id}
         scope = scope_of(db, [run for run in runs if not some or run.model in some], others)
     board = Board(context)
     work = analyse(

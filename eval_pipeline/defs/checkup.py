@@ -8,10 +8,10 @@ from pathlib import Path
 
 import dagster as dg
 
-from eval_pipeline.alive import Life, lives, owner
 from eval_pipeline.checkup.findings import Check, Finding, ok, warning, wrong
 from eval_pipeline.defs.instance import HOME, instance_as_it_is
 from eval_pipeline.defs.partitions import MODELS
+from eval_pipeline.journal.locks import LockState, lock_owner, lock_states
 from eval_pipeline.settings import WEBHOOK, Settings
 
 HEARTBEATS_S = 120.0
@@ -64,19 +64,19 @@ def _daemon(instance: dg.DagsterInstance, settings: Settings) -> Finding:
 
 def runs(journal: Path) -> Iterator[Finding]:
     """Whose process is at work, and whose is gone."""
-    told = (_run(journal, run_id, life) for run_id, life in lives(journal).items())
+    told = (_run(journal, run_id, life) for run_id, life in lock_states(journal).items())
     found = [one for one in told if one is not None]
     yield from found or [ok("runs", "None is under way, and none has died.")]
 
 
-def _run(journal: Path, run_id: str, life: Life) -> Finding | None:
+def _run(journal: Path, run_id: str, life: LockState) -> Finding | None:
     match life:
-        case Life.ALIVE:
-            return ok("runs", f"{run_id[:8]} is under way: {owner(journal, run_id)}.")
-        case Life.DEAD:
+        case LockState.ALIVE:
+            return ok("runs", f"{run_id[:8]} is under way: {lock_owner(journal, run_id)}.")
+        case LockState.DEAD:
             words = f"{run_id[:8]} has died; what was answered is kept."
             return warning("runs", words, "evals run goes on with it; evals due only closes it.")
-        case Life.UNKNOWN:
+        case LockState.UNKNOWN:
             return None
 
 

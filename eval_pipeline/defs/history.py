@@ -7,8 +7,8 @@ from pathlib import Path
 import dagster as dg
 from dagster._core.storage.event_log import SqliteEventLogStorage
 
-from eval_pipeline.alive import Life, life_of
 from eval_pipeline.defs.instance import instance_as_it_is
+from eval_pipeline.journal.locks import LockState, lock_state
 from eval_pipeline.settings import Settings
 
 ENDED = (
@@ -29,7 +29,7 @@ def forgettable_runs(settings: Settings, before: datetime) -> list[str]:
         old = dg.RunsFilter(statuses=ENDED, updated_before=before)
         ids = [run.run_id for run in instance.get_runs(old)]
         kept = set(_latest(instance)) if ids else set()
-    at_work = {run_id for run_id in ids if life_of(settings.journal, run_id) is Life.ALIVE}
+    at_work = {run_id for run_id in ids if lock_state(settings.journal, run_id) is LockState.ALIVE}
     return [run_id for run_id in ids if run_id not in kept | at_work]
 
 

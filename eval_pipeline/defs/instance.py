@@ -13,8 +13,8 @@ from dagster._core.instance.ref import InstanceRef
 from sqlalchemy.exc import OperationalError
 
 from eval_pipeline.defs.sensors.dead_runs import close_dead_runs
-from eval_pipeline.deployment import may_write
 from eval_pipeline.errors import MendableError
+from eval_pipeline.journal.deployment import may_write
 from eval_pipeline.settings import Settings
 
 HOME = "DAGSTER_HOME"

@@ -18,14 +18,14 @@ from eval_pipeline.defs.graph import build_graph
 from eval_pipeline.defs.instance import dagster_instance
 from eval_pipeline.defs.job_options import stages_of, with_options
 from eval_pipeline.defs.partitions import MODELS, SOME, tags_for
-from eval_pipeline.deployment import journal_of
 from eval_pipeline.discovery import listed_models, look_up, pick
 from eval_pipeline.history import PAST_RUNS
 from eval_pipeline.journal import RUNS, Journal
+from eval_pipeline.journal.deployment import open_journal
 from eval_pipeline.options import Selection
 from eval_pipeline.records import Item, Run
-from eval_pipeline.running import run_async
 from eval_pipeline.runs import Mode, RunError, check_filter, planned
+from eval_pipeline.runtime import run_async
 from eval_pipeline.settings import CONVEX_KEY, Settings
 from eval_pipeline.stages.workshop import Workshop
 
@@ -81,7 +81,7 @@ def evaluate_all(
     graph, tags = build_graph(settings), dict(evaluation.tags)
     if failures := _materialize(graph, instance, INPUTS, tags, {}):
         return failures
-    journal, set_here = journal_of(settings), evaluation.apply(settings)
+    journal, set_here = open_journal(settings), evaluation.apply(settings)
     models = _models(evaluation, settings, journal, instance.get_dynamic_partitions(MODELS))
     # Better to miss an item, a judge or a sandbox before the models are asked and paid.
     _check(evaluation, set_here, journal)

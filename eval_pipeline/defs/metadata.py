@@ -12,7 +12,7 @@ from eval_pipeline.discovery import known_models
 from eval_pipeline.journal import Journal
 from eval_pipeline.progress import Stage, under_way
 from eval_pipeline.results.queries import query, rows
-from eval_pipeline.running import run_async
+from eval_pipeline.runtime import run_async
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.workers import Tally
 from eval_pipeline.untrusted import plain

@@ -16,9 +16,9 @@ from dagster._core.storage.event_log.base import EventLogStorage
 from dagster._utils.concurrency import get_max_concurrency_limit_value
 from filelock import FileLock, Timeout
 
-from eval_pipeline.alive import Life, life_of
+from eval_pipeline.journal.locks import LockState, lock_state
 from eval_pipeline.records import Model
-from eval_pipeline.running import in_a_thread
+from eval_pipeline.runtime import in_a_thread
 from eval_pipeline.settings import Settings
 
 FIRST_WAIT_S, LONGEST_WAIT_S, GROWTH = 0.2, 5.0, 1.5
@@ -119,7 +119,7 @@ class Pools:
 
     def _has_ended(self, run_id: str) -> bool:
         run = self.instance.get_run_by_id(run_id)
-        return run is None or run.is_finished or life_of(self.journal, run_id) is Life.DEAD
+        return run is None or run.is_finished or lock_state(self.journal, run_id) is LockState.DEAD
 
     def _holders(self, pool: str) -> str:
         info = self._storage.get_concurrency_info(pool)

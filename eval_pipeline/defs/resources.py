@@ -10,10 +10,10 @@ import duckdb
 from dagster_duckdb import DuckDBResource
 from pydantic import Field, PrivateAttr
 
-from eval_pipeline.alive import alive
-from eval_pipeline.deployment import journal_of
 from eval_pipeline.environment import SettingsError
 from eval_pipeline.journal import Journal, Stream
+from eval_pipeline.journal.deployment import open_journal
+from eval_pipeline.journal.locks import hold_run_lock
 from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.settings import Settings
 
@@ -35,14 +35,13 @@ class WarehouseResource(DuckDBResource):
         self._refuse_another_place()
         self.journal.refuse_if_read_only()
         run = context.run
-        with alive(Path(self.journal_folder), run.run_id) if run else nullcontext():
-            self.journal.refresh()
+        with hold_run_lock(Path(self.journal_folder), run.run_id) if run else nullcontext():
             yield self
 
     @property
     def journal(self) -> Journal:
         settings = _SETTINGS.get(self.journal_folder)
-        return journal_of(settings) if settings else Journal(Path(self.journal_folder))
+        return open_journal(settings) if settings else Journal(Path(self.journal_folder))
 
     def _refuse_another_place(self) -> None:
         """A launch may choose what is done, and not where: that could be production."""

@@ -8,11 +8,11 @@ from typing import Any
 import dagster as dg
 
 from eval_pipeline.defs.partitions import MODELS, models_named, unfinished_runs
-from eval_pipeline.deployment import journal_of, refuse_production
 from eval_pipeline.discovery import known_models
 from eval_pipeline.due import Decision, decide, for_people, standings, summed_up
 from eval_pipeline.environment import SettingsError
 from eval_pipeline.journal import ATTEMPTS, SIGHTINGS, Journal, ReadOnlyError
+from eval_pipeline.journal.deployment import open_journal, refuse_production
 from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.settings import Settings
 
@@ -76,7 +76,7 @@ def decide_all(
         return []
     # Before the facts: a run that ends meanwhile is busy, and not due a second time.
     busy = busy_models(instance, models, settings.experiment)
-    warehouse = Warehouse(settings.database, journal_of(settings))
+    warehouse = Warehouse(settings.database, open_journal(settings))
     # A run that was killed has published nothing, and was an attempt all the same. The rest would
     # take longer than Dagster waits for a tick.
     warehouse.publish(SIGHTINGS, ATTEMPTS)

@@ -9,7 +9,7 @@ from dagster_shared.error import SerializableErrorInfo
 from eval_pipeline.defs.jobs import PART_OF
 from eval_pipeline.defs.launch import innermost, is_interruption, words_of
 from eval_pipeline.defs.partitions import MODELS, ONE, RANGE_END, RANGE_START, SOME, models_named
-from eval_pipeline.deployment import journal_of
+from eval_pipeline.journal.deployment import open_journal
 from eval_pipeline.notify import Failed, quoted
 from eval_pipeline.records import now
 from eval_pipeline.results.runs import Asked, read_ended
@@ -31,7 +31,7 @@ def told_of(run: dg.DagsterRun, instance: dg.DagsterInstance, settings: Settings
         models=_models_in_words(run, asked),
         at=_when_late(run, instance),
         reason=_reason(run, instance),
-        ended=read_ended(journal_of(settings), asked) if asked else (),
+        ended=read_ended(open_journal(settings), asked) if asked else (),
         link=f"{settings.automation.ui_url}/runs/{run.run_id}",
     )
 

@@ -1,13 +1,13 @@
 """The journal of finished work: the truth, from which the warehouse is built."""
 
-from eval_pipeline.journal.disk import (
+from eval_pipeline.journal.files import (
     BusyError,
-    GoneError,
+    FileCompactedError,
     JournalError,
     ReadOnlyError,
-    explained,
+    translate_os_errors,
 )
-from eval_pipeline.journal.folder import (
+from eval_pipeline.journal.journal import (
     ATTEMPTS,
     DIAGNOSES,
     FORMAT,
@@ -41,11 +41,11 @@ __all__ = [
     "STREAMS",
     "VERSIONS",
     "BusyError",
-    "GoneError",
+    "FileCompactedError",
     "Journal",
     "JournalError",
     "JournalWriter",
     "ReadOnlyError",
     "Stream",
-    "explained",
+    "translate_os_errors",
 ]

@@ -1,4 +1,4 @@
-"""The journal files of a run become one Parquet file: nothing is lost, nothing counted twice."""
+"""Compaction of a run's journal files to one Parquet file, without losing or doubling a line."""
 
 import json
 import time
@@ -8,26 +8,31 @@ from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 
-from eval_pipeline.journal.disk import GoneError, JournalError, explained, remove, sync
-from eval_pipeline.journal.lines import (
+from eval_pipeline.journal.files import (
     JSONL,
     PARQUET,
     REPLACES,
+    FileCompactedError,
+    JournalError,
     Source,
     as_line,
     files_below,
-    frugally,
     is_replaced,
+    low_memory_duckdb,
     quoted,
     read_file,
+    remove,
     replaced_by,
     source,
+    sync,
+    translate_os_errors,
 )
+from eval_pipeline.processes import EXPLAINED, GONE, last_words, run_module
 from eval_pipeline.record import Record
 
 WORTH_IT_FILES = 2
 WORTH_IT_BYTES = 8 * 1024 * 1024
-# Somebody may be reading the old files at this moment.
+# Another process may be reading the old files at this moment.
 GRACE_S = 600
 # DuckDB takes up to 2,048 lines of one file at a time, however long they are.
 BYTES_AT_ONCE = 4 * 1024 * 1024
@@ -37,7 +42,7 @@ MEMORY_IN_LINES = 40
 
 @dataclass
 class _Gathered:
-    """All whole lines in files of a bearable size; what is in them is what must come out."""
+    """All whole lines, copied to files of limited size: exactly these must be in the result."""
 
     folder: Path
     files: list[Path] = field(default_factory=list)
@@ -46,7 +51,7 @@ class _Gathered:
     longest: int = 0
 
     def write(self, lines: Iterator[bytes]) -> None:
-        """Takes as many of the lines as go into one file."""
+        """Write as many of the lines as go into one file."""
         self.files.append(self.folder / f"{len(self.files):06}.lines")
         written = 0
         with self.files[-1].open("wb") as file:
@@ -62,12 +67,12 @@ class _Gathered:
 def compact(
     folder: Path, name: str, record: type[Record], still_wanted: Callable[[], bool] = lambda: True
 ) -> None:
-    """Puts the folder's records into one Parquet file, if that is worth it."""
+    """Compact the folder's records into one Parquet file, if that is worth it."""
     remove_superseded(folder)
     paths = files_below(folder)
     if not _is_worth_it([path for path in paths if path.suffix == JSONL]):
         return
-    with explained(folder), _workshop(folder, name) as workshop:
+    with translate_os_errors(folder), _workshop(folder, name) as workshop:
         gathered = _gather(paths, record, workshop)
         if gathered.count:
             built = workshop / "new"
@@ -80,14 +85,14 @@ def compact(
 
 
 def remove_superseded(folder: Path) -> None:
-    """Deletes what has stood in a Parquet file for a while, and what a crash has left."""
-    with explained(folder):
+    """Delete files that were replaced a while ago, and what a crash has left."""
+    with translate_os_errors(folder):
         for left in folder.glob(".compacting-*"):
             remove(left)
         compacted = [path for path in folder.glob(f"[!.]*{PARQUET}") if _is_settled(path)]
         replaced = {one for path in compacted for one in replaced_by(path)}
         for name in {one.name for one in replaced}:
-            with suppress(GoneError):
+            with suppress(FileCompactedError):
                 if is_replaced(source(folder / name), replaced):
                     (folder / name).unlink(missing_ok=True)
 
@@ -97,10 +102,24 @@ def _is_settled(path: Path) -> bool:
 
 
 def is_large(folder: Path) -> bool:
-    """Whether it takes long enough, and so much memory, that a process of its own is better."""
-    with explained(folder):
+    """Return whether compaction takes enough time and memory for a process of its own."""
+    with translate_os_errors(folder):
         sizes = [path.stat().st_size for path in folder.glob(f"[!.]*{JSONL}")]
     return sum(sizes) >= WORTH_IT_BYTES
+
+
+def compact_in_subprocess(folder: Path, name: str, stream: str) -> None:
+    """Compact the folder in another process, which gives its memory back."""
+    done = run_module("eval_pipeline.journal", str(folder.absolute()), name, stream)
+    match done.returncode:
+        case 0:
+            return
+        case code if code == GONE:
+            raise FileCompactedError(folder)
+        case code if code == EXPLAINED:
+            raise JournalError(done.stderr.strip())
+        case _:
+            raise JournalError(f"{folder} could not be compacted ({last_words(done)}).")
 
 
 def _is_worth_it(paths: list[Path]) -> bool:
@@ -110,7 +129,7 @@ def _is_worth_it(paths: list[Path]) -> bool:
 
 @contextmanager
 def _workshop(folder: Path, name: str) -> Iterator[Path]:
-    """A folder for what is half done."""
+    """Make a folder for unfinished files, and remove it in the end."""
     workshop = folder / f".compacting-{name}"
     workshop.mkdir()
     try:
@@ -128,13 +147,13 @@ def _gather(paths: list[Path], record: type[Record], workshop: Path) -> _Gathere
 
 
 def _replaced(paths: list[Path]) -> list[Source]:
-    """These, and what older Parquet files stand for: another copy may still have that."""
+    """Return these files and those that older Parquet files replace: they may still be there."""
     older = [one for path in paths if path.suffix == PARQUET for one in replaced_by(path)]
     return list(dict.fromkeys([*map(source, paths), *older]))
 
 
 def _build(gathered: _Gathered, built: Path, replaced: list[Source]) -> None:
-    # No control character stands in a line of JSON as itself, so none of them ever ends a column.
+    # A line of JSON has no unescaped control character, so none of them ever ends a column.
     sql = (
         f"copy (select line from read_csv([{', '.join(map(quoted, gathered.files))}], "
         "columns = {line: 'varchar'}, auto_detect = false, header = false, parallel = false, "
@@ -145,16 +164,15 @@ def _build(gathered: _Gathered, built: Path, replaced: list[Source]) -> None:
     )
     memory = MEMORY + MEMORY_IN_LINES * gathered.longest
     spill = f"{built}.spill"
-    with frugally(gathered.folder, memory_limit=f"{memory}B", temp_directory=spill) as db:
+    limits = {"memory_limit": f"{memory}B", "temp_directory": spill}
+    with low_memory_duckdb(gathered.folder, **limits) as db:
         db.execute(sql)
 
 
 def _check(built: Path, gathered: _Gathered) -> None:
-    """The old files are going to be deleted, so it is better to look than to believe."""
+    """Raise unless every line is in the new file: the old ones are going to be deleted."""
     sql = f"select count(*), sum(strlen(line) + 1) from read_parquet({quoted(built)})"
-    with frugally(built) as db:
+    with low_memory_duckdb(built) as db:
         found = db.sql(sql).fetchone()
     if found != (gathered.count, gathered.size):
-        raise JournalError(
-            f"{built.parent} can not be compacted without loss. Nothing was changed."
-        )
+        raise JournalError(f"{built.parent} cannot be compacted without loss. Nothing was changed.")

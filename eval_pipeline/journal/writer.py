@@ -1,4 +1,4 @@
-"""The journal's writer: records go to disk in groups, while those who made them go on."""
+"""The journal's writer: records go to disk in groups while their producers go on."""
 
 import asyncio
 import logging
@@ -12,8 +12,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Generic, Self, TypeVar
 
-from eval_pipeline.journal.disk import JournalError, explained, sync, write_all
-from eval_pipeline.journal.lines import as_line
+from eval_pipeline.journal.files import (
+    JournalError,
+    as_line,
+    sync,
+    translate_os_errors,
+    write_all,
+)
 from eval_pipeline.record import Record
 
 MOST_BYTES_WAITING = 8 * 1024 * 1024
@@ -28,7 +33,7 @@ R = TypeVar("R", bound=Record)
 
 @dataclass(eq=False)
 class _Batch(Generic[R]):
-    """Records that share one fsync; `done` tells how it ended."""
+    """Records that share one fsync; `done` holds its error, or None."""
 
     done: asyncio.Future[BaseException | None]
     since: float
@@ -57,16 +62,16 @@ class JournalWriter(Generic[R]):
         self._thread = ThreadPoolExecutor(1, "journal")
 
     async def append(self, record: R) -> None:
-        """Returns when the record is on disk."""
+        """Return when the record is on disk."""
         await _ended(self._put(lambda: record, lambda _: None, 0))
 
     async def post(
         self, make: Callable[[], R], landed: Callable[[R | None], None], *, size: int = 0
     ) -> None:
-        """Returns at once unless too much is waiting; `landed` gets the record that is on disk.
+        """Return at once unless too much is waiting; `landed` gets the record that is on disk.
 
-        It is made shortly before it is written, together with others: that takes half the time
-        which each of them would take alone. One that can not be made is None, and in the log.
+        It is made shortly before it is written, together with others, which takes half the time.
+        A record that cannot be made is logged, and `landed` gets None.
         """
         batch = self._put(make, landed, size)
         if batch.is_too_much and self._writing is not None and self._writing is not batch:
@@ -135,7 +140,7 @@ class JournalWriter(Generic[R]):
         self._earliest = batch.done.get_loop().time() + PAUSE_S
         self._failure = written.exception()
         if self._failure is None:
-            self._tell(batch.landed, records)
+            self._notify(batch.landed, records)
         batch.done.set_result(self._failure)
         self._go_on()
 
@@ -150,17 +155,17 @@ class JournalWriter(Generic[R]):
         else:
             self._schedule(self._waiting)
 
-    def _tell(
+    def _notify(
         self, landed: Sequence[Callable[[R | None], None]], records: Sequence[R | None]
     ) -> None:
-        for tell, record in zip(landed, records, strict=True):
+        for notify, record in zip(landed, records, strict=True):
             try:
-                tell(record)
+                notify(record)
             except Exception as error:  # noqa: BLE001  (it is raised by the next call or the exit)
                 self._failure = self._failure or error
 
     async def _drain(self) -> asyncio.CancelledError | None:
-        """Everything lands, even if this task is cancelled meanwhile."""
+        """Wait until everything is on disk, even if this task is cancelled meanwhile."""
         cancelled = None
         while batch := self._writing or self._waiting:
             if self._writing is None:
@@ -172,7 +177,7 @@ class JournalWriter(Generic[R]):
         return cancelled
 
     def _write(self, lines: list[bytes]) -> None:
-        with explained(self.path):
+        with translate_os_errors(self.path):
             if self._descriptor is None:
                 self._descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
                 sync(self.path.parent)
@@ -197,7 +202,7 @@ def _made(make: Callable[[], R]) -> R | None:
 
 
 async def _ended(batch: _Batch[R]) -> None:
-    """Waits until the batch is on disk, or says why it is not."""
+    """Wait until the batch is on disk, or raise its error."""
     failure = await asyncio.shield(batch.done)
     if failure is not None:
         raise failure

@@ -9,7 +9,7 @@ from eval_pipeline.carrying import Carried, would_carry
 from eval_pipeline.discovery import known_models, look
 from eval_pipeline.errors import MendableError
 from eval_pipeline.history import Pending, ReplyKey
-from eval_pipeline.journal import PREDICTIONS, GoneError, Journal
+from eval_pipeline.journal import PREDICTIONS, FileCompactedError, Journal
 from eval_pipeline.money import Ledger, guessed, unpriced
 from eval_pipeline.planning.estimates import NO_CALLS, Estimate, Part, estimate, few
 from eval_pipeline.planning.plans import Limit, ModelPlan
@@ -18,8 +18,8 @@ from eval_pipeline.planning.versions import Likeness, Versions
 from eval_pipeline.providers.chat import ChatRequest
 from eval_pipeline.providers.gateways import Gateways
 from eval_pipeline.records import Item, Model, Run, Usage
-from eval_pipeline.running import in_a_thread
 from eval_pipeline.runs import Mode, OpenRun, RunError, which_run
+from eval_pipeline.runtime import in_a_thread
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.asker import Asker
 from eval_pipeline.stages.grading import graders_of
@@ -203,5 +203,5 @@ def _undisturbed(work: Callable[[], ModelPlan]) -> ModelPlan:
     while True:
         try:
             return work()
-        except GoneError:
+        except FileCompactedError:
             continue

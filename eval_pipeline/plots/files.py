@@ -12,7 +12,7 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from PIL import Image
 
-from eval_pipeline.journal.disk import swap_in
+from eval_pipeline.journal.files import swap_in
 from eval_pipeline.plots.drawing import drawing
 from eval_pipeline.plots.labels import shown
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from eval_pipeline.fingerprints import fingerprint
-from eval_pipeline.journal.disk import explained
+from eval_pipeline.journal.files import translate_os_errors
 from eval_pipeline.providers.limits import LATEST_TIMER_S, Wanted
 
 FURTHEST_CLOCKS_S = 60.0
@@ -61,7 +61,7 @@ class Ledger:
             now = time.monotonic()
             self._book, begins = self._book.take(wanted, now)
             return {name: moment - now for name, moment in begins.items()}
-        with explained(self.path), self._alone(self.path) as file:
+        with translate_os_errors(self.path), self._alone(self.path) as file:
             if file is None:
                 return None
             now = time.time()

@@ -9,14 +9,11 @@ from contextlib import AsyncExitStack, suppress
 
 from eval_pipeline.providers.ledger import Ledger
 from eval_pipeline.providers.limits import Share, Wanted, Window
+from eval_pipeline.runtime import Halted
 
 LONGEST_STEP_S = 0.25
 BETWEEN_TRIES_S = (0.001, 0.005)
 """Somebody else writes to the ledger for a fraction of this."""
-
-
-class Halted(Exception):  # noqa: N818
-    """There is no use in going on, so nothing is waited for any longer."""
 
 
 class Halt:

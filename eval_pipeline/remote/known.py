@@ -9,8 +9,8 @@ from typing import Generic, NamedTuple, TypeVar
 from pydantic import AwareDatetime, ConfigDict
 
 from eval_pipeline.history import PREDICTION_BRIEFS, PredictionBrief, ReplyKey
-from eval_pipeline.journal import JUDGED, GoneError, Journal, Stream
-from eval_pipeline.journal.lines import Source, read_file, source
+from eval_pipeline.journal import JUDGED, FileCompactedError, Journal, Stream
+from eval_pipeline.journal.files import Source, read_file, source
 from eval_pipeline.record import Record
 from eval_pipeline.records import Judgement
 
@@ -58,7 +58,7 @@ class Known(Generic[B, K]):
     def keys(self, journal: Journal, model: str, run_id: str) -> Iterator[K]:
         """Those of all records that the run has."""
         for _ in range(TRIES - 1):
-            with suppress(GoneError):  # a file was compacted meanwhile
+            with suppress(FileCompactedError):  # a file was compacted meanwhile
                 return self._keys(journal, model, run_id)
         return self._keys(journal, model, run_id)
 

@@ -12,10 +12,10 @@ from eval_pipeline.journal import (
     RUNS,
     SIGHTINGS,
     VERSIONS,
-    GoneError,
+    FileCompactedError,
     Journal,
 )
-from eval_pipeline.journal.lines import as_line
+from eval_pipeline.journal.files import as_line
 from eval_pipeline.news import Past
 from eval_pipeline.record import Record
 from eval_pipeline.records import BenchmarkVersion, Judgement, Prediction, Run
@@ -74,7 +74,7 @@ def chosen_runs(found: Sequence[FoundRun], models: Sequence[str]) -> list[FoundR
 def push_run(journal: Journal, server: Server, model: str, run_id: str) -> Pushed:
     """Sends the run with its benchmark version; interrupted, it is simply sent again."""
     for _ in range(TRIES - 1):
-        with suppress(GoneError):  # a file was compacted meanwhile
+        with suppress(FileCompactedError):  # a file was compacted meanwhile
             return _push(journal, server, model, run_id)
     return _push(journal, server, model, run_id)
 

@@ -7,8 +7,8 @@ from tempfile import TemporaryFile
 from typing import NamedTuple, TypeVar
 
 from eval_pipeline.benchmark import past_items
-from eval_pipeline.journal import RUNS, SIGHTINGS, VERSIONS, GoneError, Journal
-from eval_pipeline.journal.lines import as_line
+from eval_pipeline.journal import RUNS, SIGHTINGS, VERSIONS, FileCompactedError, Journal
+from eval_pipeline.journal.files import as_line
 from eval_pipeline.news import Past
 from eval_pipeline.record import Record
 from eval_pipeline.records import BenchmarkVersion, Judgement, Prediction
@@ -37,7 +37,7 @@ class Synced(NamedTuple):
 def sync_run(source: Journal, here: Receiver, model: str, run_id: str) -> Synced:
     """Takes in the run with its benchmark version; interrupted, it is simply done again."""
     for _ in range(TRIES - 1):
-        with suppress(GoneError):  # a file was compacted meanwhile
+        with suppress(FileCompactedError):  # a file was compacted meanwhile
             return _sync(source, here, model, run_id)
     return _sync(source, here, model, run_id)
 

@@ -16,7 +16,7 @@ from filelock import FileLock, Timeout
 from pydantic import AwareDatetime, SecretStr, ValidationError
 
 from eval_pipeline.errors import MendableError
-from eval_pipeline.journal.disk import sync, write_all
+from eval_pipeline.journal.files import sync, write_all
 from eval_pipeline.record import Record
 from eval_pipeline.records import now
 

@@ -14,8 +14,15 @@ from pydantic import TypeAdapter
 
 from eval_pipeline.errors import MendableError
 from eval_pipeline.journal import JUDGED, PREDICTIONS, STREAMS, Journal, Stream
-from eval_pipeline.journal.disk import GoneError, JournalError, remove
-from eval_pipeline.journal.lines import JSONL, PARQUET, longest_line, quoted
+from eval_pipeline.journal.files import (
+    JSONL,
+    PARQUET,
+    FileCompactedError,
+    JournalError,
+    longest_line,
+    quoted,
+    remove,
+)
 from eval_pipeline.processes import EXPLAINED, GONE, last_words, run_module
 from eval_pipeline.records import now
 from eval_pipeline.results.derive import DERIVED, SHOWN_IN, derive
@@ -204,7 +211,7 @@ def _size(order: Order, streams: Sequence[Stream[Any]]) -> int:
 
 def _fill_apart(path: Path, order: Order) -> None:
     """Fill the file in another process, which gives its memory back by ending."""
-    journal = replace(order.journal, root=order.journal.root.absolute(), store=None)
+    journal = replace(order.journal, root=order.journal.root.absolute())
     absolute = replace(order, journal=journal)
     given = TypeAdapter(Order).dump_json(absolute).decode()
     done = run_module(__name__, str(path), given)
@@ -212,7 +219,7 @@ def _fill_apart(path: Path, order: Order) -> None:
         case 0:
             return
         case code if code == GONE:
-            raise GoneError(order.journal.root)
+            raise FileCompactedError(order.journal.root)
         case code if code == EXPLAINED:
             raise WarehouseError(done.stderr.strip())
         case _:
@@ -245,7 +252,7 @@ def _files_there(files: list[Path]) -> Iterator[None]:
     except (duckdb.IOException, FileNotFoundError):
         for path in files:
             if not path.exists():
-                raise GoneError(path) from None
+                raise FileCompactedError(path) from None
         raise
 
 
@@ -265,7 +272,7 @@ def _show_lines(connection: duckdb.DuckDBPyConnection, files: list[Path], longes
 def _main(path: str, order: str) -> int:
     try:
         fill(Path(path), TypeAdapter(Order).validate_json(order))
-    except GoneError:
+    except FileCompactedError:
         return GONE
     except (WarehouseError, JournalError) as error:
         sys.stderr.write(str(error))

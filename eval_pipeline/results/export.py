@@ -16,8 +16,7 @@ from typing import NamedTuple
 import duckdb
 
 from eval_pipeline.errors import MendableError
-from eval_pipeline.journal.disk import remove, swap_in, sync
-from eval_pipeline.journal.lines import quoted
+from eval_pipeline.journal.files import quoted, remove, swap_in, sync
 from eval_pipeline.processes import is_running
 from eval_pipeline.results.queries import SQL, query, query_text
 from eval_pipeline.results.runs import FoundRun

@@ -11,8 +11,8 @@ import duckdb
 
 from eval_pipeline.closest import unknown
 from eval_pipeline.errors import MendableError
-from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, GoneError, Journal, Stream
-from eval_pipeline.journal.lines import JSONL
+from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, FileCompactedError, Journal, Stream
+from eval_pipeline.journal.files import JSONL
 from eval_pipeline.options import Judge
 from eval_pipeline.record import Record
 from eval_pipeline.results.build import load
@@ -261,7 +261,7 @@ def read_ended(journal: Journal, asked: Asked) -> tuple[Ended, ...]:
     for _ in range(TRIES):
         try:
             return _count(journal, asked)
-        except (GoneError, FileNotFoundError):  # a file was compacted meanwhile
+        except (FileCompactedError, FileNotFoundError):  # a file was compacted meanwhile
             continue
         except (duckdb.Error, MendableError, OSError) as error:
             log.warning("The counts can not be read now: %s", error)

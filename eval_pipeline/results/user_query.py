@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 import duckdb
 
 from eval_pipeline.errors import MendableError
-from eval_pipeline.waiting import Moment, Worker
+from eval_pipeline.runtime import OneShotEvent, ThreadTask
 
 MOST_LINES, MOST_CHARACTERS = 8, 1000
 MOST_ROWS = 200
@@ -104,7 +104,7 @@ def _functions(plan: list[dict[str, Any]]) -> Iterator[str]:
 @contextmanager
 def working(db: duckdb.DuckDBPyConnection, work: Callable[[], T]) -> Iterator[Callable[[], T]]:
     """Run the work in another thread until the block ends: DuckDB may ignore Ctrl-C."""
-    worker = Worker(work)
+    worker = ThreadTask(work)
     try:
         worker.start()
         yield worker.result
@@ -118,7 +118,7 @@ def interruptibly(db: duckdb.DuckDBPyConnection, work: Callable[[], T]) -> T:
         return result()
 
 
-def _stop(db: duckdb.DuckDBPyConnection, ended: Moment) -> None:
+def _stop(db: duckdb.DuckDBPyConnection, ended: OneShotEvent) -> None:
     """Interrupt the query until it ends: closing its connection would wait for it."""
     until = time.monotonic() + PATIENCE_S
     while not ended.happened:

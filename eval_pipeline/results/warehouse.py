@@ -16,9 +16,8 @@ from filelock import FileLock, Timeout
 
 from eval_pipeline.connections import cursor
 from eval_pipeline.fingerprints import fingerprint
-from eval_pipeline.journal import STREAMS, Journal, Stream, explained
-from eval_pipeline.journal.disk import GoneError, JournalError, remove, swap_in
-from eval_pipeline.journal.lines import quoted
+from eval_pipeline.journal import STREAMS, Journal, Stream, translate_os_errors
+from eval_pipeline.journal.files import FileCompactedError, JournalError, quoted, remove, swap_in
 from eval_pipeline.processes import is_running
 from eval_pipeline.records import now
 from eval_pipeline.results.build import Order, WarehouseError, build
@@ -151,26 +150,17 @@ class Warehouse:
 
     def publish(self, *parts: Stream[Any], force: bool = False) -> None:
         """Bring these parts of the file, or all, up to date; one process at a time."""
-        self.journal.refresh()
-        if self.is_not_ours:
+        if self.journal.read_only:
             return self._leave_as_it_is(force=force)
-        with explained(self.path):
+        with translate_os_errors(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self._claimed(parts) as waited_with:
                 if waited_with and not force and self._shows(waited_with):
                     return None
                 for _ in range(TRIES - 1):
-                    with suppress(GoneError):  # a file was compacted meanwhile
+                    with suppress(FileCompactedError):  # a file was compacted meanwhile
                         return self._publish(parts, force=force)
                 return self._publish(parts, force=force)
-
-    @property
-    def is_not_ours(self) -> bool:
-        """Return whether the file is production's, which a reader's code must not replace.
-
-        With a store it is not: every machine builds one of its own.
-        """
-        return self.journal.read_only and self.journal.store is None
 
     def _leave_as_it_is(self, *, force: bool) -> None:
         """Refuse what would need a new file: production publishes it."""
@@ -199,7 +189,7 @@ class Warehouse:
         try:
             claim.acquire(timeout=0)
         except Timeout:
-            with suppress(GoneError):
+            with suppress(FileCompactedError):
                 waited_with = shown_of(self.journal, parts)
             claim.acquire()
         try:

@@ -12,8 +12,9 @@ from eval_pipeline.outcomes import Outcome
 from eval_pipeline.providers.chat import Asked, ChatProvider, ChatReply, ChatRequest, ProviderError
 from eval_pipeline.providers.gateways import Gateways
 from eval_pipeline.providers.limits import RetryPolicy
-from eval_pipeline.providers.pace import Halted, Pace
+from eval_pipeline.providers.pace import Pace
 from eval_pipeline.records import NOTHING_USED, Model, Usage
+from eval_pipeline.runtime import Halted
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.workers import Shift
 

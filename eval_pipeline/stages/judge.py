@@ -22,8 +22,8 @@ from eval_pipeline.logs import about
 from eval_pipeline.money import Ledger, unpriced
 from eval_pipeline.providers.gateways import Gateways
 from eval_pipeline.records import ExamQuestion, Item, ItemKey, Judgement, Model, Prediction, Run
-from eval_pipeline.running import in_a_thread
 from eval_pipeline.runs import Mode, RunError
+from eval_pipeline.runtime import in_a_thread
 from eval_pipeline.settings import CONVEX_KEY, Settings
 from eval_pipeline.stages.grading import Grader, graders_of
 from eval_pipeline.stages.predict import Launch

@@ -17,7 +17,6 @@ from eval_pipeline.logs import about
 from eval_pipeline.money import Ledger
 from eval_pipeline.providers.gateways import Gateways
 from eval_pipeline.records import Attempt, Item, ItemKey, Model, Run, now
-from eval_pipeline.running import in_a_thread
 from eval_pipeline.runs import (
     Mode,
     NothingFailedError,
@@ -26,6 +25,7 @@ from eval_pipeline.runs import (
     new_run,
     open_run,
 )
+from eval_pipeline.runtime import in_a_thread
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.asker import Asker
 from eval_pipeline.stages.telling import tell

@@ -14,7 +14,7 @@ import duckdb
 from eval_pipeline.benchmark import past_items
 from eval_pipeline.discovery import known_models
 from eval_pipeline.history import JudgementBrief
-from eval_pipeline.journal import PREDICTIONS, REJUDGED, GoneError, Journal, Stream
+from eval_pipeline.journal import PREDICTIONS, REJUDGED, FileCompactedError, Journal, Stream
 from eval_pipeline.money import Ledger, unpriced
 from eval_pipeline.providers.gateways import Gateways
 from eval_pipeline.records import ExamQuestion, Item, ItemKey, Model, Prediction, Repeat
@@ -249,7 +249,7 @@ class _Again:
 
     def _predictions(self, run: _RunKey, wanted: set[str]) -> list[Prediction]:
         for _ in range(TRIES - 1):
-            with suppress(GoneError):  # compacted meanwhile: they stand in another file now
+            with suppress(FileCompactedError):  # compacted meanwhile: now in another file
                 return self._read(run, wanted)
         return self._read(run, wanted)
 

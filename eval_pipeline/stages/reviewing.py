@@ -16,8 +16,8 @@ from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.options import PACKAGE
 from eval_pipeline.providers.chat import ChatRequest
 from eval_pipeline.providers.gateways import Gateways
-from eval_pipeline.providers.pace import Halted
 from eval_pipeline.records import FREE, Model, ReplyFormat, Usage
+from eval_pipeline.runtime import Halted
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.asking import Asking, how_to_ask
 from eval_pipeline.stages.workers import Shift

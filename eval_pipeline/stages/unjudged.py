@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 
 from eval_pipeline.history import PREDICTION_BRIEFS, JudgementBrief, Replies
-from eval_pipeline.journal import JUDGED, PREDICTIONS, GoneError, Journal, Stream
+from eval_pipeline.journal import JUDGED, PREDICTIONS, FileCompactedError, Journal, Stream
 from eval_pipeline.outcomes import Outcome
 from eval_pipeline.records import Prediction, Run
 from eval_pipeline.runs import Mode
@@ -45,7 +45,7 @@ def results_of(journal: Journal, run: Run) -> Mapping[str, str]:
     while True:
         try:
             return _last_results(journal, run)
-        except GoneError:  # compacted meanwhile: they stand in another file now
+        except FileCompactedError:  # compacted meanwhile: now in another file
             continue
 
 
@@ -72,7 +72,7 @@ def predictions_of(journal: Journal, run: Run, ids: Set[str]) -> Iterator[Predic
                 if one.prediction_id in left:
                     left.discard(one.prediction_id)
                     yield one
-        except GoneError:  # compacted meanwhile: they stand in another file now
+        except FileCompactedError:  # compacted meanwhile: now in another file
             continue
         return
 

@@ -23,10 +23,10 @@ from eval_pipeline.journal import Journal, JournalError, JournalWriter, Stream
 from eval_pipeline.logs import FACTS, in_words
 from eval_pipeline.money import Account
 from eval_pipeline.outcomes import Outcome
-from eval_pipeline.providers.pace import Halt, Halted
+from eval_pipeline.providers.pace import Halt
 from eval_pipeline.records import NOTHING_USED, Judgement, Prediction, Usage
-from eval_pipeline.running import brake, in_a_thread
 from eval_pipeline.runs import RunError
+from eval_pipeline.runtime import Halted, in_a_thread, stop_controller
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -111,7 +111,7 @@ class Tally:
 
 async def compact(journal: Journal, stream: Stream[L], model: str, run_id: str) -> None:
     """Makes the files of finished work small; where that fails, they are as good as before."""
-    if brake().stopped:  # somebody waits for the end, and it can be done next time
+    if stop_controller().stopped:  # somebody waits for the end, and it can be done next time
         return
     try:
         await in_a_thread(journal.compact, stream, model, run_id)
@@ -135,12 +135,12 @@ def stopped_by_trouble(*tallies: Tally) -> Iterator[None]:
 @asynccontextmanager
 async def unless_stopped() -> AsyncIterator[None]:
     """What is waited for in it is given up when the work is to stop, and not begun after that."""
-    if brake().stopped:
+    if stop_controller().stopped:
         raise Halted(INTERRUPTED)
     loop, limit = asyncio.get_running_loop(), asyncio.timeout(None)
     try:
         async with limit:
-            with brake().on_stop(lambda: limit.reschedule(loop.time())):
+            with stop_controller().on_stop(lambda: limit.reschedule(loop.time())):
                 yield
     except TimeoutError:
         if limit.expired():
@@ -198,7 +198,7 @@ class Shift:
         self._timer = asyncio.get_running_loop().call_later(PROGRESS_EVERY_S, self._tell)
         interrupt = partial(self.stop, INTERRUPTED, failed=False)
         try:
-            with brake().on_stop(interrupt, lambda: self._hired):
+            with stop_controller().on_stop(interrupt, lambda: self._hired):
                 await self._employ(iter(pending), do)
         except* JournalError as errors:
             self.stop(str(errors.exceptions[0]), failed=True)

@@ -19,7 +19,7 @@ from eval_pipeline.coding.toolchains.registry import TOOLCHAINS, home_of, toolch
 from eval_pipeline.coding.toolchains.toolchain import Toolchain, ToolchainError
 from eval_pipeline.options import Coding
 from eval_pipeline.records import Item
-from eval_pipeline.running import in_a_thread
+from eval_pipeline.runtime import in_a_thread
 from eval_pipeline.settings import CONVEX_KEY
 from eval_pipeline.stages.workers import unless_stopped
 

@@ -10,7 +10,6 @@ from threading import Lock
 
 import orjson
 
-from eval_pipeline.alive import launches_at_work
 from eval_pipeline.history import (
     JUDGEMENT_BRIEFS,
     PAST_RUNS,
@@ -20,8 +19,8 @@ from eval_pipeline.history import (
     PredictionBrief,
 )
 from eval_pipeline.journal import ATTEMPTS, JUDGED, PREDICTIONS, Journal, Stream
-from eval_pipeline.journal.disk import GoneError
-from eval_pipeline.journal.lines import JSONL, read_file
+from eval_pipeline.journal.files import JSONL, FileCompactedError, read_file
+from eval_pipeline.journal.locks import running_run_ids
 
 LOOK_EVERY_S = 1.0
 Brief = PredictionBrief | JudgementBrief
@@ -95,7 +94,7 @@ class Follower:
     def _launches(self) -> list[str]:
         """Looked up once a second: to look, their locks are taken for a moment."""
         if time.monotonic() > self._looked_at + LOOK_EVERY_S:
-            self._known = launches_at_work(self._journal.root)
+            self._known = running_run_ids(self._journal.root)
             self._looked_at = time.monotonic()
         return self._known
 
@@ -112,7 +111,7 @@ class Follower:
     def _past(self, model: str) -> list[PastRun]:
         try:
             return list(self._journal.read(PAST_RUNS, model))
-        except GoneError:  # just deleted
+        except FileCompactedError:  # just deleted
             return []
 
     def _written_at(self, run: PastRun) -> float:
@@ -148,7 +147,7 @@ class Follower:
             tail = self._tails.setdefault(path, _Tail())
             try:
                 self._read_on(path, tail, stream.record)
-            except (GoneError, FileNotFoundError):  # packed meanwhile, with the same lines
+            except (FileCompactedError, FileNotFoundError):  # packed meanwhile, with the same lines
                 self._tails.pop(path)
             told |= tail.told
         return list(told.values())

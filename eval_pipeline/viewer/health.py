@@ -14,19 +14,16 @@ import duckdb
 
 from eval_pipeline.checkup.findings import State
 from eval_pipeline.checkup.storage import MEGABYTE, room
-from eval_pipeline.deployment import journal_of
 from eval_pipeline.errors import MendableError
 from eval_pipeline.journal import RUNS
+from eval_pipeline.journal.deployment import open_journal
 from eval_pipeline.results.schema import VERSION, schema_version
 from eval_pipeline.results.warehouse import opened
 from eval_pipeline.settings import Settings
-from eval_pipeline.store.names import FORMAT
-from eval_pipeline.store.objects import MissingError, Objects, StoreError
 
 KEPT_S = 1.0
 LONGEST_S = 5.0
 """A disk that has not answered by then hangs."""
-STORE_S = 3
 WELL = "ok"
 HELD = "Conflicting lock"
 """DuckDB's words for a file that somebody writes to: whoever reads has a fresh one made."""
@@ -75,8 +72,7 @@ class Health:
 
 def look(settings: Settings) -> Report:
     """Looks at all of it, at the cost of opening a file."""
-    checks = {name: one for name, one in _CHECKS.items() if name != "store" or settings.store}
-    return Report({name: _words(check, settings) for name, check in checks.items()})
+    return Report({name: _words(check, settings) for name, check in _CHECKS.items()})
 
 
 def _is_old(report: Report) -> bool:
@@ -110,7 +106,7 @@ def _results(settings: Settings) -> None:
 
 
 def _journal(settings: Settings) -> None:
-    journal = journal_of(settings)
+    journal = open_journal(settings)
     if not journal.root.is_dir():
         # Where nothing was ever evaluated there is none yet.
         if _has_runs(settings):
@@ -127,17 +123,6 @@ def _has_runs(settings: Settings) -> bool:
         return db.sql("select 1 from runs limit 1").fetchone() is not None
 
 
-def _store(settings: Settings) -> None:
-    """It answers; to write to it each time somebody asks would be too much."""
-    try:
-        if settings.place is not None:
-            Objects(settings.place, longest_s=STORE_S, retries=0).get(FORMAT)
-    except MissingError:
-        return
-    except StoreError:
-        raise UnfitError("It does not answer, or refuses its keys: evals doctor") from None
-
-
 def _disk(settings: Settings) -> None:
     if any(one.state is State.WRONG for one in room("disk", settings.data, settings.database)):
         free = shutil.disk_usage(settings.data).free // MEGABYTE
@@ -148,5 +133,4 @@ _CHECKS: Mapping[str, Callable[[Settings], None]] = {
     "results": _results,
     "journal": _journal,
     "disk": _disk,
-    "store": _store,
 }

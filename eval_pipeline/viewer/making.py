@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 from starlette.datastructures import QueryParams
 
-from eval_pipeline.deployment import journal_of
+from eval_pipeline.journal.deployment import open_journal
 from eval_pipeline.results.queries import query
 from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.settings import Settings
@@ -30,7 +30,7 @@ class Maker:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.journal = journal_of(settings)
+        self.journal = open_journal(settings)
         self.warehouse = Warehouse(settings.database, self.journal)
         self.follower = Follower(self.journal)
         self._kept = Kept(self.follower.is_busy)

@@ -2,18 +2,15 @@
 
 import os
 import socket
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable
+from contextlib import closing, suppress
 
 import uvicorn
 from uvicorn.config import LOGGING_CONFIG
 
-from eval_pipeline.deployment import journal_of
 from eval_pipeline.errors import MendableError
 from eval_pipeline.logs import JsonLines, write_lines
-from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.settings import Settings
-from eval_pipeline.store.rounds import Rounds
 from eval_pipeline.viewer.app import build_app
 
 BEHIND_RUNS = 10
@@ -21,7 +18,6 @@ BEHIND_RUNS = 10
 EVERYBODY = ""
 """The logger of all: what the server itself says is to be JSON too."""
 GRACE_S = 2
-RENEW_S = 60.0
 KEEP_ALIVE_S = 75
 """Longer than clients keep idle connections, so that none is closed under a request."""
 
@@ -75,16 +71,5 @@ def serve(settings: Settings, listener: socket.socket, begun: Callable[[], None]
         timeout_keep_alive=KEEP_ALIVE_S,
         lifespan="off",
     )
-    with closing(listener), renewed(settings), suppress(KeyboardInterrupt):
+    with closing(listener), suppress(KeyboardInterrupt):
         _Server(config, begun).run(sockets=[listener])
-
-
-@contextmanager
-def renewed(settings: Settings) -> Iterator[None]:
-    """With a store nobody else need build this machine's DuckDB file, so it is done here."""
-    if settings.store is None:
-        yield
-        return
-    warehouse = Warehouse(settings.database, journal_of(settings))
-    with closing(Rounds(warehouse.publish, RENEW_S)):
-        yield

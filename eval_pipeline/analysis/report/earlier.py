@@ -11,8 +11,8 @@ import duckdb
 
 from eval_pipeline.analysis.report.paths import files_in, folder_of, notes_of, reports_in, utc
 from eval_pipeline.analysis.report.paths import read_text as read
-from eval_pipeline.overview import Row
 from eval_pipeline.results.queries import query, rows
+from eval_pipeline.results.runs import Row
 
 LARGEST = 1_000_000
 MOST_RUNS = 50

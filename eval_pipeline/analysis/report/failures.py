@@ -17,7 +17,7 @@ from eval_pipeline.analysis.report.data import (
 )
 from eval_pipeline.analysis.report.earlier import EarlierRun
 from eval_pipeline.analysis.report.paths import ID_CHARACTERS
-from eval_pipeline.overview import Row
+from eval_pipeline.results.runs import Row
 
 MOST_IN_FULL = 200
 """Failures with all that is known of them; a longer report is too long to read."""

@@ -40,9 +40,8 @@ from eval_pipeline.analysis.report.summary import (
     steps_text,
 )
 from eval_pipeline.fingerprints import fingerprint
-from eval_pipeline.journal.disk import swap_in
-from eval_pipeline.overview import Row
-from eval_pipeline.results.runs import FoundRun, run_rows
+from eval_pipeline.journal.files import swap_in
+from eval_pipeline.results.runs import FoundRun, Row, run_rows
 from eval_pipeline.settings import Settings
 
 log = logging.getLogger(__name__)

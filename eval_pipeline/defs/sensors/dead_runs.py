@@ -6,9 +6,9 @@ from pathlib import Path
 
 import dagster as dg
 
-from eval_pipeline.alive import Life, bury, dead_ones, life_of
 from eval_pipeline.defs.pools import free_places
-from eval_pipeline.deployment import may_write
+from eval_pipeline.journal.deployment import may_write
+from eval_pipeline.journal.locks import LockState, dead_run_ids, lock_state, remove_lock
 from eval_pipeline.settings import Settings
 
 LOOK_EVERY_S = 30
@@ -35,9 +35,7 @@ def build_dead_runs(settings: Settings) -> dg.Definitions:
             return dg.SkipReason("this is production, and from here it is only read")
         instance, ours = context.instance, _runs_of(context)
         closed = close_dead_runs(instance, settings.journal)
-        # With a store, locks of other machines are not seen, and fetching takes its time.
-        if not settings.store:
-            closed += close_silent_runs(instance, settings.journal, ours, datetime.now(UTC))
+        closed += close_silent_runs(instance, settings.journal, ours, datetime.now(UTC))
         for sentence in closed:
             context.log.warning(sentence)
         return dg.SkipReason(" ".join(closed) or "no run has died")
@@ -51,7 +49,7 @@ def close_dead_runs(instance: dg.DagsterInstance, journal: Path) -> list[str]:
     Only a lock in this journal that its process has left behind is proof: runs of other projects
     may share the instance, and runs of other assets need no lock.
     """
-    closed = [_close(instance, journal, run_id) for run_id in dead_ones(journal)]
+    closed = [_close(instance, journal, run_id) for run_id in dead_run_ids(journal)]
     return [sentence for sentence in closed if sentence is not None]
 
 
@@ -68,7 +66,7 @@ def close_silent_runs(
     runs = [run for run in instance.get_runs(started) if is_ours(run)]
     lost = [run.run_id for run in runs if _has_been_silent(instance, run.run_id, before)]
     # Looked at last, for until now it may have got its lock.
-    lost = [run_id for run_id in lost if life_of(journal, run_id) is Life.UNKNOWN]
+    lost = [run_id for run_id in lost if lock_state(journal, run_id) is LockState.UNKNOWN]
     closed = [_close(instance, journal, run_id) for run_id in lost]
     return [sentence for sentence in closed if sentence is not None]
 
@@ -103,11 +101,11 @@ def _close(instance: dg.DagsterInstance, journal: Path, run_id: str) -> str | No
     run = instance.get_run_by_id(run_id)
     free_places(instance, run_id)
     if run is None or run.is_finished:
-        bury(journal, run_id)
+        remove_lock(journal, run_id)
         return None
     if run.status is dg.DagsterRunStatus.CANCELING:
         instance.report_run_canceled(run, WORDS)
     else:
         instance.report_run_failed(run, WORDS)
-    bury(journal, run_id)
+    remove_lock(journal, run_id)
     return f"Run {run_id[:8]} ({run.job_name}) is closed. {WORDS}"

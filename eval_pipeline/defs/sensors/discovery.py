@@ -3,11 +3,11 @@
 import dagster as dg
 
 from eval_pipeline.defs.partitions import MODELS
-from eval_pipeline.deployment import journal_of, refuse_production
 from eval_pipeline.discovery import NOTHING_SELECTED, Look, look
 from eval_pipeline.journal import JournalError
+from eval_pipeline.journal.deployment import open_journal, refuse_production
 from eval_pipeline.providers.model_lists import CatalogError
-from eval_pipeline.running import run_async
+from eval_pipeline.runtime import run_async
 from eval_pipeline.settings import Settings
 
 
@@ -26,7 +26,7 @@ def build_discovery(settings: Settings) -> dg.Definitions:
     def discovery(context: dg.SensorEvaluationContext) -> dg.RunRequest | dg.SkipReason:
         try:
             refuse_production(settings)
-            seen = run_async(look(settings, journal_of(settings)))
+            seen = run_async(look(settings, open_journal(settings)))
         except (CatalogError, JournalError) as error:
             return dg.SkipReason(str(error))
         return _decide(context, seen)

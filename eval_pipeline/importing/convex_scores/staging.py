@@ -17,7 +17,7 @@ from eval_pipeline.importing.convex_scores.documents import (
     VersionDocument,
 )
 from eval_pipeline.importing.convex_scores.reading import ScoresError
-from eval_pipeline.journal.disk import remove
+from eval_pipeline.journal.files import remove
 from eval_pipeline.processes import is_running
 
 D = TypeVar("D", bound=Document)

@@ -17,7 +17,7 @@ from eval_pipeline.importing.convex_scores.reading import Line, ScoresError, rea
 from eval_pipeline.importing.convex_scores.staging import Staged, staging
 from eval_pipeline.importing.convex_scores.versions import Cohort, Keeper, cohorts_of
 from eval_pipeline.journal import RUNS, Journal
-from eval_pipeline.journal.lines import as_line
+from eval_pipeline.journal.files import as_line
 from eval_pipeline.record import Record
 from eval_pipeline.records import (
     CLOSED,

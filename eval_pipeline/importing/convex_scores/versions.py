@@ -13,7 +13,7 @@ from eval_pipeline.fingerprints import RunningFingerprint, fingerprint
 from eval_pipeline.importing.convex_scores.converting import SOURCE, moment
 from eval_pipeline.importing.convex_scores.documents import RunDocument, VersionDocument
 from eval_pipeline.journal import VERSIONS, Journal
-from eval_pipeline.journal.lines import as_line
+from eval_pipeline.journal.files import as_line
 from eval_pipeline.kinds import decisive
 from eval_pipeline.records import PROTOCOL, BenchmarkVersion, SuiteVersion
 from eval_pipeline.remote.versions import keep_version

@@ -19,7 +19,7 @@ from eval_pipeline.importing.zenmux.folders import STAMPED, safe_name
 from eval_pipeline.importing.zenmux.shapes import answer_entry, judged_entry, stamp
 from eval_pipeline.importing.zenmux.statistics import NOT_ANSWERED, NOT_JUDGED, statistics_files
 from eval_pipeline.journal import RUNS, Journal
-from eval_pipeline.journal.disk import remove, sync
+from eval_pipeline.journal.files import remove, sync
 from eval_pipeline.records import FAILED_THERE, Run, now
 from eval_pipeline.results.queries import query, rows
 from eval_pipeline.results.runs import FoundRun

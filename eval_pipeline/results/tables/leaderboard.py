@@ -9,8 +9,8 @@ import duckdb
 from tabulate import tabulate
 
 from eval_pipeline.coding.records import STEPS
-from eval_pipeline.journal import explained
-from eval_pipeline.journal.disk import swap_in
+from eval_pipeline.journal import translate_os_errors
+from eval_pipeline.journal.files import swap_in
 from eval_pipeline.reporting.cells import a_table, accuracy, named, number, rank_range, remarks, usd
 from eval_pipeline.reporting.fitting import FittedTable
 from eval_pipeline.results.queries import query
@@ -114,7 +114,7 @@ def write_leaderboard(db: duckdb.DuckDBPyConnection, path: Path, when: datetime)
     plots = path.parent / "plots"
     pictures = [name for name in PLOTS if (plots / f"{name}.png").exists()]
     page = leaderboard_page(db, when, pictures)
-    with explained(path):
+    with translate_os_errors(path):
         swap_in(path, page.encode())
 
 

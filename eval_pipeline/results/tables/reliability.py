@@ -8,16 +8,10 @@ from pathlib import Path
 import duckdb
 from tabulate import tabulate
 
-from eval_pipeline.journal import explained
-from eval_pipeline.journal.disk import swap_in
+from eval_pipeline.journal import translate_os_errors
+from eval_pipeline.journal.files import swap_in
 from eval_pipeline.results.queries import query, rows
-from eval_pipeline.results.reliability import (
-    BETWEEN_JUDGES,
-    OWN_FAMILY,
-    PEOPLE,
-    REPEATS,
-    Measure,
-)
+from eval_pipeline.results.reliability import BETWEEN_JUDGES, OWN_FAMILY, PEOPLE, REPEATS, Measure
 from eval_pipeline.untrusted import plain
 
 _VERSION_CHARACTERS = 8
@@ -80,7 +74,7 @@ class Report:
 
     def write(self, path: Path, when: datetime) -> None:
         """Puts the page in place as a whole."""
-        with explained(path):
+        with translate_os_errors(path):
             swap_in(path, self.page(when).encode())
 
 

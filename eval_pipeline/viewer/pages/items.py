@@ -19,7 +19,7 @@ from eval_pipeline.item_report.choosing import Chosen
 from eval_pipeline.item_report.gathering import Reply
 from eval_pipeline.item_report.page import facts
 from eval_pipeline.item_report.prompt import image_name, text_of
-from eval_pipeline.journal.disk import JournalError
+from eval_pipeline.journal.files import JournalError
 from eval_pipeline.records import Item, ItemKey
 from eval_pipeline.results.queries import query, rows
 from eval_pipeline.viewer.links import hash_in

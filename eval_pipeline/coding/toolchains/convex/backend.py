@@ -25,7 +25,7 @@ from eval_pipeline.coding.writing import private_folder
 from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.processes import without_keys
 from eval_pipeline.record import Record
-from eval_pipeline.running import in_a_thread
+from eval_pipeline.runtime import in_a_thread
 
 KIND = "self-hosted"
 URL, ADMIN_KEY = "CONVEX_SELF_HOSTED_URL", "CONVEX_SELF_HOSTED_ADMIN_KEY"

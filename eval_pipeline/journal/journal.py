@@ -1,42 +1,39 @@
-"""Append-only JSON lines of finished work: the truth, from which the warehouse is built."""
+"""The journal, reading and writing: append-only records, from which the warehouse is built."""
 
-import logging
 import os
 import secrets
-import time
 from collections.abc import AsyncIterator, Iterable, Iterator
-from contextlib import (
-    AbstractAsyncContextManager,
-    AbstractContextManager,
-    asynccontextmanager,
-    contextmanager,
-    nullcontext,
-    suppress,
-)
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 from urllib.parse import quote, unquote
 
 from filelock import FileLock
 
 from eval_pipeline.analysis.records import Diagnosis, Reclassification
-from eval_pipeline.journal.compaction import compact, is_large, remove_superseded
-from eval_pipeline.journal.discarding import aside, forget, set_aside
-from eval_pipeline.journal.disk import (
-    GoneError,
+from eval_pipeline.journal.compaction import (
+    compact,
+    compact_in_subprocess,
+    is_large,
+    remove_superseded,
+)
+from eval_pipeline.journal.deletion import empty_trash, move_to_trash, trash
+from eval_pipeline.journal.files import (
+    JSONL,
+    FileCompactedError,
     JournalError,
     ReadOnlyError,
-    UnreachableError,
-    explained,
-    remove,
+    as_line,
+    files_below,
+    read_file,
+    source,
     sync,
+    translate_os_errors,
 )
-from eval_pipeline.journal.lines import JSONL, PARQUET, as_line, files_below, read_file, source
-from eval_pipeline.journal.locking import SOON_S, acquire, acquire_soon, sign
+from eval_pipeline.journal.locks import SOON_S, acquire, acquire_soon, sign
 from eval_pipeline.journal.writer import JournalWriter
-from eval_pipeline.processes import EXPLAINED, GONE, last_words, run_module
 from eval_pipeline.record import Record
 from eval_pipeline.records import (
     Attempt,
@@ -49,18 +46,10 @@ from eval_pipeline.records import (
     Sighting,
     now,
 )
-from eval_pipeline.store.place import Place
-
-if TYPE_CHECKING:
-    from eval_pipeline.store.courier import Courier
 
 FORMAT = 7
 """Raised when an older version of this code could not read what is written."""
 
-TELL_AGAIN_S = 60.0
-
-log = logging.getLogger(__name__)
-_told: dict[str, float] = {}
 R = TypeVar("R", bound=Record)
 
 
@@ -72,7 +61,7 @@ class Stream(Generic[R]):
     record: type[R]
 
 
-# Of either kind: what reads them is `items.Items`.
+# Items of either kind: `items.Items` reads them.
 ITEMS = Stream("items", Record)
 VERSIONS = Stream("versions", BenchmarkVersion)
 SIGHTINGS = Stream("sightings", Sighting)
@@ -84,7 +73,7 @@ REJUDGED = Stream("rejudged", Repeat)
 LABELS = Stream("labels", Label)
 DIAGNOSES = Stream("diagnoses", Diagnosis)
 RECLASSIFIED = Stream("reclassified", Reclassification)
-# In the order in which the warehouse loads them: verdicts stand on predictions.
+# In the order in which the warehouse loads them: verdicts refer to predictions.
 STREAMS: tuple[Stream[Any], ...] = (
     VERSIONS,
     ITEMS,
@@ -105,50 +94,45 @@ _OF_A_RUN = (PREDICTIONS, JUDGED, REJUDGED, DIAGNOSES, RECLASSIFIED)
 
 @dataclass(frozen=True)
 class Journal:
-    """The folder of all journal files, `<stream>/<part>/…/<file>`, each written by one process.
-
-    With a store it is a working copy: what others have put there is fetched, and what is written
-    here goes there soon after.
-    """
+    """The folder of all journal files, `<stream>/<part>/…/<file>`, each written by one process."""
 
     root: Path
     read_only: bool = field(default=False, kw_only=True)
-    store: Place | None = field(default=None, kw_only=True)
 
     def files(self, stream: Stream[Any], *parts: str) -> list[Path]:
-        """The stream's files, oldest name first; `parts` narrow it to a model or a run."""
+        """Return the stream's files, oldest name first; `parts` narrow it to a model or a run."""
         return files_below(self._folder(stream, *parts))
 
     def read(self, stream: Stream[R], *parts: str, since: datetime | None = None) -> Iterator[R]:
-        """Every whole record; with `since`, without files that have not changed since then."""
+        """Yield every whole record; with `since`, skip files that have not changed since then."""
         for path in self.files(stream, *parts):
             if since is None or _changed_at(path) >= since.timestamp():
                 yield from read_file(path, stream.record)
 
     def read_newest(self, stream: Stream[R], *parts: str) -> Iterator[R]:
-        """Every whole record, beginning with the file that was written last."""
+        """Yield every whole record, beginning with the file that was written last."""
         for path in sorted(self.files(stream, *parts), key=_changed_at, reverse=True):
             yield from read_file(path, stream.record)
 
     def parts(self, stream: Stream[R]) -> list[str]:
-        """The first parts there are: for runs, predictions and verdicts, the models."""
+        """Return all first parts: for runs, predictions and verdicts, the models."""
         folder = self._folder(stream)
         return sorted(unquote(path.name) for path in folder.iterdir()) if folder.is_dir() else []
 
     def read_file(self, stream: Stream[R], *parts: str) -> Iterator[R]:
-        """The records of one file that was written as a whole; the last part is its name."""
+        """Yield the records of one file that was written as a whole; the last part is its name."""
         return read_file(self._file(stream, *parts), stream.record)
 
     def exists(self, stream: Stream[R], *parts: str) -> bool:
-        """Whether that file is there."""
+        """Return whether that file exists."""
         return self._file(stream, *parts).is_file()
 
     def write_whole(self, stream: Stream[R], *parts: str, records: Iterable[R]) -> None:
-        """Writes one file that is either there with all records or not there at all."""
+        """Write one file that exists either with all records or not at all."""
         target = self._file(stream, *parts)
         folder = target.parent
         temporary = folder / f".{target.name}.{_process_name()}"
-        with explained(folder):
+        with translate_os_errors(folder):
             self._make(folder)
             try:
                 with temporary.open("wb") as file:
@@ -161,123 +145,74 @@ class Journal:
                 temporary.unlink(missing_ok=True)
 
     def writer(self, stream: Stream[R], *parts: str) -> JournalWriter[R]:
-        """An appender with a file of its own, which no other process ever touches."""
+        """Return a writer with a file of its own, which no other process ever touches."""
         folder = self._folder(stream, *parts)
-        with explained(folder):
+        with translate_os_errors(folder):
             self._make(folder)
         remove_superseded(folder)
         return JournalWriter(folder / f"{_process_name()}{JSONL}")
 
     def compact(self, stream: Stream[Any], model: str, run_id: str) -> None:
-        """Makes one file of the run's many; only while this process has claimed the model."""
+        """Compact the run's files to one; only while this process has claimed the model."""
         folder = self._folder(stream, model, run_id)
         if not folder.is_dir():
             return
-        with explained(folder):
+        with translate_os_errors(folder):
             self._make(folder)
         name = _process_name()
         if is_large(folder):
-            _compact_apart(folder, name, stream)
+            compact_in_subprocess(folder, name, stream.name)
         else:
             compact(folder, name, stream.record)
-        if self.store is not None and self._courier().has_lost(stream, model):
-            # Who has taken over compacts the same files: their lines would count twice.
-            (folder / f"{name}{PARQUET}").unlink(missing_ok=True)
 
     @asynccontextmanager
     async def claim(self, stream: Stream[R], model: str) -> AsyncIterator[None]:
-        """Holds the model's lock for this stage, so that no two processes pay for the same work."""
+        """Hold the model's lock for this stage, so that no two processes pay for the same work."""
         with self._locks():
             lock = self.lock(stream, model)
             await acquire(lock, f"{stream.name} of {model}")
         try:
             sign(lock)
-            async with self._leased(stream, model):
-                yield
+            yield
         finally:
             lock.release()
 
     @contextmanager
     def claim_soon(self, stream: Stream[R], model: str, within_s: float = SOON_S) -> Iterator[None]:
-        """The same for whoever would rather give up than wait: says who is at work."""
+        """Do the same, but raise a BusyError instead of waiting for longer."""
         with self._locks():
             lock = self.lock(stream, model)
             acquire_soon(lock, f"{stream.name} of {model}", within_s)
         try:
             sign(lock)
-            with self._leased_soon(stream, model, within_s):
-                yield
+            yield
         finally:
             lock.release()
 
-    def sync(self) -> None:
-        """With a store: fetches what others have put there, and sends what is only here."""
-        if self.store is not None:
-            self._courier().sync()
-
-    def refresh(self) -> None:
-        """The same for who reads: if the store can not be used, what is known here will do."""
-        try:
-            self.sync()
-        except UnreachableError as error:
-            if time.monotonic() > _told.get(str(error), -TELL_AGAIN_S) + TELL_AGAIN_S:
-                _told[str(error)] = time.monotonic()
-                log.warning(error)
-
-    def _leased(self, stream: Stream[Any], model: str) -> AbstractAsyncContextManager[None]:
-        """Nobody else is at work on it on other machines either."""
-        return nullcontext() if self.store is None else self._courier().leased(stream, model)
-
-    def _leased_soon(
-        self, stream: Stream[Any], model: str, within_s: float
-    ) -> AbstractContextManager[None]:
-        if self.store is None:
-            return nullcontext()
-        return self._courier().leased_soon(stream, model, within_s)
-
-    def _courier(self) -> "Courier":
-        # Loaded by those alone who have a store: all others do without what it needs.
-        from eval_pipeline.store.courier import courier_of  # noqa: PLC0415
-
-        return courier_of(self)
-
-    def set_run_aside(self, model: str, run_id: str) -> None:
-        """Takes a run out of all streams; only while this process has claimed the model.
+    def trash_run(self, model: str, run_id: str) -> None:
+        """Take a run out of all streams; only while this process has claimed the model.
 
         Its record goes first: a run without answers would be asked, and paid for, once more.
         """
         files = (self._file(stream, model, run_id) for stream in (RUNS, ATTEMPTS))
         folders = (self._folder(one, model, run_id) for one in _OF_A_RUN)
-        target = self._aside / file_name(model) / file_name(run_id)
-        with explained(target):
+        target = self._trash / file_name(model) / file_name(run_id)
+        with translate_os_errors(target):
             self._make(target)
-            if self.store is not None:
-                self._courier().bury(model, run_id)
-            set_aside(target, [*files, *folders])
+            move_to_trash(target, [*files, *folders])
 
-    def drop_run(self, model: str, run_id: str) -> None:
-        """Removes what is here of a run that was deleted elsewhere; both by their file names."""
-        files = (self.root / one.name / model / f"{run_id}{JSONL}" for one in (RUNS, ATTEMPTS))
-        folders = (self.root / one.name / model / run_id for one in _OF_A_RUN)
-        for path in (*files, *folders):
-            remove(path)
+    def trashed_runs(self) -> list[tuple[str, str]]:
+        """Return model and id of every run in the trash, also after a crash while deleting."""
+        return [(unquote(model), unquote(run_id)) for model, run_id in trash(self._trash)]
 
-    def part_of(self, path: Path) -> str:
-        """The first part of a journal file's name: of most streams, the model."""
-        return unquote(path.relative_to(self.root).parts[1])
-
-    def runs_aside(self) -> list[tuple[str, str]]:
-        """Model and id of every run that is on its way out, also if who began that was killed."""
-        return [(unquote(model), unquote(run_id)) for model, run_id in aside(self._aside)]
-
-    def forget_runs_aside(self) -> None:
-        """Deletes for good what has been set aside."""
+    def empty_trash(self) -> None:
+        """Delete for good what is in the trash."""
         self.refuse_if_read_only()
-        with explained(self._aside):
-            forget(self._aside)
+        with translate_os_errors(self._trash):
+            empty_trash(self._trash)
 
     def snapshot(self, *streams: Stream[Any]) -> list[str]:
-        """Every file with its size, of these streams or of all: equal ones hold equal records."""
+        """Return every file of the streams with its size; equal lists hold equal records."""
         return [
             f"{path.relative_to(self.root)} {source(path).size}{self._renewed(stream, path)}"
             for stream in streams or STREAMS
@@ -286,22 +221,22 @@ class Journal:
 
     @staticmethod
     def _renewed(stream: Stream[Any], path: Path) -> str:
-        """When items were written: the known faults of tasks may change within a version."""
+        """Return when items were written: known faults of tasks may change within a version."""
         return f" {_changed_at(path)}" if stream is ITEMS else ""
 
     @property
-    def _aside(self) -> Path:
+    def _trash(self) -> Path:
         return self.root / "aside"
 
     @contextmanager
     def _locks(self) -> Iterator[None]:
         folder = self.root / "locks"
-        with explained(folder):
+        with translate_os_errors(folder):
             self._make(folder)
             yield
 
     def lock(self, stream: Stream[Any], model: str) -> FileLock:
-        """The lock that says who on this machine is at work on a model's stage."""
+        """Return the lock that a process at work on a model's stage holds."""
         path = self.root / "locks" / f"{stream.name}-{file_name(model)}.lock"
         return FileLock(path, thread_local=False)
 
@@ -313,18 +248,18 @@ class Journal:
         return self._folder(stream, *parts[:-1]) / f"{file_name(parts[-1])}{JSONL}"
 
     def written_format(self) -> str:
-        """What its folder says of its format, even if nobody here can read it; empty while new."""
+        """Return the format as the folder has it, even if it is unknown here; empty while new."""
         with suppress(FileNotFoundError, NotADirectoryError):
             return (self.root / "format").read_text().strip()
         return ""
 
     def refuse_if_read_only(self) -> None:
-        """For whoever is going to write: better before anything is done than half way."""
+        """Raise if writing is not allowed, for callers that check before they begin."""
         if self.read_only:
             raise ReadOnlyError
 
     def _make(self, folder: Path) -> None:
-        """Whatever is written, a lock included, is written after this."""
+        """Make a folder durably; everything written, a lock included, is written after this."""
         self.refuse_if_read_only()
         self._check_format()
         if not folder.is_dir():
@@ -339,7 +274,7 @@ class Journal:
             marker.replace(self.root / "format")
 
     def _check_format(self) -> int | None:
-        """Which format the journal has; None while it is new."""
+        """Return the journal's format, None while it is new; refuse a newer one."""
         text = self.written_format()
         if text and (not text.isdigit() or int(text) > FORMAT):
             raise JournalError(
@@ -352,25 +287,11 @@ class Journal:
 def _changed_at(path: Path) -> float:
     with suppress(FileNotFoundError):
         return path.stat().st_mtime
-    raise GoneError(path)
-
-
-def _compact_apart(folder: Path, name: str, stream: Stream[Any]) -> None:
-    words = (str(folder.absolute()), name, stream.name)
-    done = run_module("eval_pipeline.journal.apart", *words)
-    match done.returncode:
-        case 0:
-            return
-        case code if code == GONE:
-            raise GoneError(folder)
-        case code if code == EXPLAINED:
-            raise JournalError(done.stderr.strip())
-        case _:
-            raise JournalError(f"{folder} could not be compacted ({last_words(done)}).")
+    raise FileCompactedError(path)
 
 
 def file_name(part: str) -> str:
-    """A file name for any text; a model id has slashes and colons."""
+    """Return a file name for any text; a model id has slashes and colons."""
     return quote(part, safe=":@+") if part.strip(".") else part.replace(".", "%2E")
 
 
