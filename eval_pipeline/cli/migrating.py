@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from eval_pipeline.cli.output import AsJson, complain, print_json, say, show
-from eval_pipeline.cli.places import open_warehouse
+from eval_pipeline.cli.options import AsJson
+from eval_pipeline.cli.output import complain, open_warehouse, print_json, say, show
 
 if TYPE_CHECKING:  # these take a moment to load that `evals --help` does without
     from eval_pipeline.journal import Journal

@@ -4,8 +4,15 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from eval_pipeline.coding.records import STEPS
-from eval_pipeline.reporting.cells import a_table, accuracy, named, number, rank_range, remarks, usd
-from eval_pipeline.reporting.fitting import FittedTable
+from eval_pipeline.results.tables.format import (
+    FittedTable,
+    accuracy,
+    named,
+    number,
+    rank_range,
+    remarks,
+    usd,
+)
 
 if TYPE_CHECKING:  # loading it takes a moment, and most commands do without
     import pandas as pd
@@ -26,7 +33,7 @@ def leaderboard_tables(rows: "pd.DataFrame") -> Iterator[FittedTable]:
 def _leaderboard_table(rows: "pd.DataFrame", judge: str) -> FittedTable:
     simulated = bool(rows["simulated"].all())
     of_whom = " of SIMULATED models (their skill is invented)" if simulated else ""
-    table = a_table(
+    table = FittedTable(
         f"Leaderboard{of_whom}, judged by {judge}",
         *("#", "model", "accuracy", "ties", "calib.", "items", "USD"),
         right=("#", "accuracy", "calib.", "items", "USD"),
@@ -50,7 +57,7 @@ def steps_table(rows: "pd.DataFrame") -> FittedTable:
     """Where answers in code failed, model by model."""
     simulated = bool(rows["simulated"].all())
     columns = ("model", "passed", *STEPS)
-    table = a_table(
+    table = FittedTable(
         "Code" + (" of SIMULATED models" if simulated else ""),
         *columns,
         right=columns[1:],

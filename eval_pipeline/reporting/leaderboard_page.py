@@ -11,7 +11,7 @@ from tabulate import tabulate
 from eval_pipeline.journal import explained
 from eval_pipeline.journal.disk import swap_in
 from eval_pipeline.queries import query
-from eval_pipeline.reporting.cells import number, rank_range, remarks
+from eval_pipeline.results.tables.format import number, rank_range, remarks
 from eval_pipeline.untrusted import plain
 
 if TYPE_CHECKING:  # loading it takes a moment

@@ -15,7 +15,7 @@ from eval_pipeline.analysis.report.naming import ID_CHARACTERS
 from eval_pipeline.analysis.report.prior import Action, Prior
 from eval_pipeline.analysis.report.texts import LONGEST_LINE, LONGEST_TEXT
 from eval_pipeline.overview import Row
-from eval_pipeline.reporting.cells import one_line
+from eval_pipeline.results.tables.format import one_line
 from eval_pipeline.untrusted import printable
 
 ANSWER = "answer"

@@ -12,7 +12,7 @@ from eval_pipeline.analysis.report.scoring import Score, score_without
 from eval_pipeline.analysis.report.texts import counted, inline, percent
 from eval_pipeline.coding.records import STEPS
 from eval_pipeline.overview import Row
-from eval_pipeline.reporting.cells import minute
+from eval_pipeline.results.tables.format import minute
 
 _ORDER = {step: number for number, step in enumerate((*STEPS, ANSWER))}
 _SENTENCE = 1000

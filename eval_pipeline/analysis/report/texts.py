@@ -4,7 +4,7 @@ import re
 
 from eval_pipeline.analysis.records import Classification
 from eval_pipeline.analysis.report.sections import unmarked
-from eval_pipeline.reporting.cells import one_line
+from eval_pipeline.results.tables.format import one_line
 from eval_pipeline.untrusted import fenced, plain, printable
 
 LONGEST_LINE, LONGEST_TEXT = 300, 2000
