@@ -5,23 +5,24 @@ from pathlib import Path
 
 import pytest
 
-from eval_pipeline.choosing import OfferedModel, Unfinished
-from eval_pipeline.cli.choices import (
+from eval_pipeline.cli.menu import (
     CATEGORIES,
     EVERYTHING,
     ITEMS,
     SUITES,
-    Chosen,
-    a_count,
-    again,
-    an_amount,
+    RunChoice,
+    SelectableModel,
+    UnfinishedLaunch,
+    check_amount,
+    check_count,
     exactly,
     experiment_lines,
-    go_on,
+    finish,
     model_lines,
-    names_of,
+    name_lines,
     part_lines,
     path_of,
+    repeat_failed,
     run_lines,
 )
 from eval_pipeline.items import Brief
@@ -36,24 +37,24 @@ def a_brief(item_id: str, category: str = "Math", suite: str = "sample") -> Brie
     return Brief(ItemKey(suite, item_id), category, has_image=False)
 
 
-def a_launch(*, not_asked: int = 0, failed: int = 0, not_judged: int = 0) -> Unfinished:
+def a_launch(*, not_asked: int = 0, failed: int = 0, not_judged: int = 0) -> UnfinishedLaunch:
     lacks = (not_asked, failed, not_judged)
-    return Unfinished("0123456789", "demo/strong", 1, "default", NOON, *lacks)
+    return UnfinishedLaunch("0123456789", "demo/strong", 1, "default", NOON, *lacks)
 
 
 @pytest.mark.parametrize(
     ("chosen", "command"),
     [
-        (Chosen(), "run"),
-        (Chosen(models=["a/b", "c/d:e"]), "run -m a/b -m c/d:e"),
-        (Chosen(part=SUITES, names=["sample"]), "run -s sample"),
-        (Chosen(part=CATEGORIES, names=["Math", "Art"]), "run -c Math -c Art"),
-        (Chosen(part=ITEMS, names=["sample/Math/q1"]), "run -f ^(sample/Math/q1)$"),
-        (Chosen(experiment="web_search"), "run -e web_search"),
-        (Chosen(max_samples="5", budget="2.50"), "run --max-samples 5 --budget 2.50"),
+        (RunChoice(), "run"),
+        (RunChoice(models=["a/b", "c/d:e"]), "run -m a/b -m c/d:e"),
+        (RunChoice(part=SUITES, names=["sample"]), "run -s sample"),
+        (RunChoice(part=CATEGORIES, names=["Math", "Art"]), "run -c Math -c Art"),
+        (RunChoice(part=ITEMS, names=["sample/Math/q1"]), "run -f ^(sample/Math/q1)$"),
+        (RunChoice(experiment="web_search"), "run -e web_search"),
+        (RunChoice(max_samples="5", budget="2.50"), "run --max-samples 5 --budget 2.50"),
     ],
 )
-def test_what_was_chosen_becomes_a_command(chosen: Chosen, command: str) -> None:
+def test_what_was_chosen_becomes_a_command(chosen: RunChoice, command: str) -> None:
     assert chosen.words() == command.split()
 
 
@@ -68,8 +69,8 @@ def test_single_items_are_meant_exactly() -> None:
 
 def test_models_are_shown_with_their_price_and_their_last_accuracy() -> None:
     offered = [
-        OfferedModel(a_model("openai/gpt-5", simulated=False, prices=PRICED), 0.804, 158),
-        OfferedModel(a_model("demo/weak")),
+        SelectableModel(a_model("openai/gpt-5", simulated=False, prices=PRICED), 0.804, 158),
+        SelectableModel(a_model("demo/weak")),
     ]
 
     assert [line.title for line in model_lines(offered)] == [
@@ -87,12 +88,12 @@ def test_parts_are_offered_with_their_counts() -> None:
 
     assert parts[EVERYTHING] == "everything, of 3 items"
     assert parts[SUITES] == "some of 2 suites"
-    assert [line.title for line in names_of(SUITES, briefs)] == [
+    assert [line.title for line in name_lines(SUITES, briefs)] == [
         "coding  1 item",
         "sample  2 items",
     ]
-    assert [line.value for line in names_of(CATEGORIES, briefs)] == ["Art", "Math"]
-    assert [line.value for line in names_of(ITEMS, briefs)] == [
+    assert [line.value for line in name_lines(CATEGORIES, briefs)] == ["Art", "Math"]
+    assert [line.value for line in name_lines(ITEMS, briefs)] == [
         "sample/Math/q1",
         "sample/Art/q2",
         "coding/Math/t1",
@@ -110,7 +111,7 @@ def test_suites_are_not_asked_for_where_there_is_one() -> None:
 def test_a_name_can_not_command_the_terminal(part: str) -> None:
     evil = "\x1b[2Jx"
 
-    (line,) = names_of(part, [a_brief(evil, evil, evil)])
+    (line,) = name_lines(part, [a_brief(evil, evil, evil)])
 
     assert evil in line.value
     assert line.title.isprintable()
@@ -141,14 +142,14 @@ def test_an_unfinished_run_is_gone_on_with_or_repaired(
     (line,) = run_lines([launch])
 
     assert line.title == f"01234567  2025-01-01 12:00  demo/strong, default: {told}"
-    assert go_on(launch) == command.split()
+    assert finish(launch) == command.split()
 
 
 def test_what_failed_is_asked_again_of_the_same_models_under_the_same_experiment() -> None:
     runs = [FoundRun("r1", model, "web_search", NOON) for model in ("b/y", "a/x")]
 
-    assert again(runs, ["a/x", "b/y"]) == ["run", "--failed", "-e", "web_search"]
-    assert again(runs, ["a/x", "b/y", "c/z"]) == [
+    assert repeat_failed(runs, ["a/x", "b/y"]) == ["run", "--failed", "-e", "web_search"]
+    assert repeat_failed(runs, ["a/x", "b/y", "c/z"]) == [
         *("run", "--failed", "-m", "a/x", "-m", "b/y"),
         *("-e", "web_search"),
     ]
@@ -172,5 +173,5 @@ def test_what_failed_is_asked_again_of_the_same_models_under_the_same_experiment
     ],
 )
 def test_limits_are_numbers_or_nothing(text: str, is_count: bool, is_amount: bool) -> None:
-    assert (a_count(text) is True) is is_count
-    assert (an_amount(text) is True) is is_amount
+    assert (check_count(text) is True) is is_count
+    assert (check_amount(text) is True) is is_amount

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import typer
 
-from eval_pipeline.cli.completion import items
 from eval_pipeline.cli.main import app
+from eval_pipeline.cli.options import items
 from eval_pipeline.journal import SIGHTINGS
 from eval_pipeline.records import Sighting
 from eval_pipeline.results.warehouse import Warehouse

@@ -247,7 +247,7 @@ def test_programs_are_told_once_also_if_something_fails_afterwards(
         print_json({"as_json": as_json})
         raise OSError("the disk is gone")
 
-    monkeypatch.setattr("eval_pipeline.cli.launches.list_jobs", half_broken)
+    monkeypatch.setattr("eval_pipeline.cli.launch.list_jobs", half_broken)
 
     done = place.evals("job --json")
 
@@ -259,7 +259,7 @@ def test_programs_are_told_once_also_if_something_fails_afterwards(
 def test_what_is_wrong_is_told_before_dagster_is_loaded(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "eval_pipeline.cli.launches", None)
+    monkeypatch.setitem(sys.modules, "eval_pipeline.cli.launch", None)
 
     wrong = [place.evals(f"run {one}") for one in ("-f (", "--budget 0", "-e x", "-s x")]
     monkeypatch.setenv("MAX_SAMPLES", "many")
@@ -429,7 +429,7 @@ def test_a_fault_of_ours_is_told_in_a_sentence_unless_asked_for_more(
     def broken(*, as_json: bool) -> None:
         raise ZeroDivisionError(f"seven is not eight: {as_json}")
 
-    monkeypatch.setattr("eval_pipeline.cli.launches.list_jobs", broken)
+    monkeypatch.setattr("eval_pipeline.cli.launch.list_jobs", broken)
 
     done = place.evals("job")
     more = place.evals("--debug job")

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from eval_pipeline.cli.log_lines import LastResort
-from eval_pipeline.cli.progress.following import following
+from eval_pipeline.cli.output import LastResort
+from eval_pipeline.cli.progress import following
 from eval_pipeline.logs import FACTS, JsonLines, about, write_lines
 from eval_pipeline.stages.predict import Launch
 from eval_pipeline_tests.builders import settings_in

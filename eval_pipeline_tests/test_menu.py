@@ -7,8 +7,8 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from eval_pipeline.choosing import offered_models, unfinished
 from eval_pipeline.cli import menu
+from eval_pipeline.cli.menu import selectable_models, unfinished_launches
 from eval_pipeline.journal import SIGHTINGS, Journal
 from eval_pipeline.records import Sighting
 from eval_pipeline.results.warehouse import Warehouse
@@ -82,7 +82,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_launches_that_lack_something_are_listed_with_what_they_lack(project: Path) -> None:
     with duckdb.connect(str(project / "data" / "evals.duckdb"), read_only=True) as db:
-        found = unfinished(db)
+        found = unfinished_launches(db)
 
     assert [(one.run_id[:8], one.not_asked, one.failed, one.not_judged) for one in found] == [
         ("unasked0", 2, 0, 0),
@@ -95,7 +95,7 @@ def test_a_model_is_offered_with_what_its_newest_scores_say(project: Path) -> No
     settings = Settings.from_env({"EVALS_SETTINGS": str(project / "eval_pipeline.toml")})
 
     with duckdb.connect(str(settings.database), read_only=True) as db:
-        offered = offered_models(settings, Journal(settings.journal), db)
+        offered = selectable_models(settings, Journal(settings.journal), db)
 
     assert [(one.model.id, one.accuracy, one.judged) for one in offered] == [
         ("demo/strong", 0.0, 1),
@@ -108,14 +108,14 @@ def test_no_gateway_is_asked_for_models_that_are_known(stand: Stand) -> None:
     stand.journal.write_whole(SIGHTINGS, "20250101T120000.0", records=seen)
 
     with Warehouse(stand.settings.database, stand.journal).reading() as db:
-        offered = offered_models(stand.settings, stand.journal, db)
+        offered = selectable_models(stand.settings, stand.journal, db)
 
     assert [one.model.id for one in offered] == ["demo/strong"]
 
 
 def test_gateways_are_asked_if_no_model_is_known(stand: Stand) -> None:
     with Warehouse(stand.settings.database, stand.journal).reading() as db:
-        offered = offered_models(stand.settings, stand.journal, db)
+        offered = selectable_models(stand.settings, stand.journal, db)
 
     assert [one.model.id for one in offered] == ["demo/average", "demo/strong", "demo/weak"]
     assert list(stand.journal.read(SIGHTINGS)) == []
@@ -128,7 +128,7 @@ def test_a_selection_that_nothing_fits_is_told(stand: Stand) -> None:
         Warehouse(settings.database, stand.journal).reading() as db,
         pytest.raises(RunError, match="No model matches 'demo/strng'; closest: demo/strong"),
     ):
-        offered_models(settings, stand.journal, db)
+        selectable_models(settings, stand.journal, db)
 
 
 def choose(terminal: Terminal, *steps: tuple[str, str]) -> None:
@@ -150,7 +150,7 @@ def test_keys_choose_a_model_and_a_category_and_start_the_command_that_is_shown(
             ("What do you want to do?", ENTER),
             ("Which models?", DOWN + DOWN + SPACE + ENTER),
             ("Which items?", DOWN + ENTER),
-            ("Which categories?", "math" + ENTER),
+            ("Which categories?", "math" + SPACE + ENTER),
             ("Under which experiment?", ENTER),
             ("How many items", "2" + ENTER),
             ("US dollars", ENTER),
@@ -172,9 +172,9 @@ def test_escape_goes_back_and_the_last_word_counts(project: Path) -> None:
         choose(
             terminal,
             ("What do you want to do?", ENTER),
-            ("Which models?", "weak" + ENTER),
+            ("Which models?", "weak" + SPACE + ENTER),
             ("Which items?", ESCAPE),
-            ("all 2 selected models", ENTER),
+            ("all 2 selected models", SPACE + ENTER),
             ("Which items?", ENTER),
             ("Under which experiment?", DOWN + ENTER),
             ("How many items", "x" + ENTER),
@@ -191,7 +191,7 @@ def test_a_filter_that_no_line_fits_chooses_nothing(project: Path) -> None:
     with in_terminal(project, "evals") as terminal:
         choose(terminal, ("What do you want to do?", ENTER), ("Which models?", "nobody" + ENTER))
         choose(terminal, ("/ nobody", "\x7f" * 6), ("Which models?", "strong"))
-        choose(terminal, ("/ strong", ENTER), ("Which items?", CTRL_C))
+        choose(terminal, ("/ strong", SPACE + ENTER), ("Which items?", CTRL_C))
 
         assert terminal.end() == 130
         assert "[demo/strong" in terminal.everything

@@ -23,7 +23,7 @@ A_PERSON_S = {"CI": ""}
 STAGE = """
 import logging, sys, time
 from pathlib import Path
-from eval_pipeline.cli.progress.following import following
+from eval_pipeline.cli.progress import following
 from eval_pipeline.outcomes import Outcome
 from eval_pipeline.progress import Stage, under_way
 from eval_pipeline.stages.workers import Tally

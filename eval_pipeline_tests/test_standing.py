@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from eval_pipeline.choosing import unfinished
+from eval_pipeline.cli.menu import unfinished_launches
 from eval_pipeline.journal import ATTEMPTS, SIGHTINGS, Journal
 from eval_pipeline.journal.locks import hold_run_lock, running_run_ids
 from eval_pipeline.options import Judge
@@ -104,7 +104,7 @@ def how_it_stands(
         row["state"],
         row["next_step"],
         bool(runs_to_fix(db, judges)),
-        bool(unfinished(db, judges)),
+        bool(unfinished_launches(db, judges)),
     )
 
 
@@ -359,9 +359,9 @@ def test_a_run_at_work_is_not_to_be_fixed(tmp_path: Path, launch: str) -> None:
     with published(tmp_path, a_whole_run()) as db:
         with hold_run_lock(journal.root, launch):
             at_work = running_run_ids(journal.root)
-            during = runs_to_fix(db, (), at_work), unfinished(db, (), at_work)
+            during = runs_to_fix(db, (), at_work), unfinished_launches(db, (), at_work)
         at_work = running_run_ids(journal.root)
-        after = runs_to_fix(db, (), at_work), unfinished(db, (), at_work)
+        after = runs_to_fix(db, (), at_work), unfinished_launches(db, (), at_work)
 
     assert during == ([], [])
     assert [ids(found) for found in after] == [["run-1"], ["run-1"]]

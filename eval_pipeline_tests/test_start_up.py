@@ -121,7 +121,7 @@ def test_the_tab_key_loads_neither_dagster_nor_clients(
 
 
 def test_the_menu_asks_its_first_question_without_dagster() -> None:
-    needed = "eval_pipeline.cli.menu, eval_pipeline.choosing, questionary"
+    needed = "eval_pipeline.cli.menu, eval_pipeline.cli.menu, questionary"
     code = f"import sys, {needed}; print(*sys.modules)"
 
     done = subprocess.run(

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from eval_pipeline.analysis.failures import classified
-from eval_pipeline.reporting.cells import (
-    a_table,
+from eval_pipeline.results.tables.format import (
+    FittedTable,
     accuracy,
     cell,
     in_brackets,
@@ -14,7 +14,6 @@ from eval_pipeline.reporting.cells import (
     number,
     one_line,
 )
-from eval_pipeline.reporting.fitting import FittedTable
 from eval_pipeline.results.tables.runs import GROUPS, what_failed
 
 LONGEST = 160
@@ -64,7 +63,7 @@ def failures_tables(failures: Sequence[Row]) -> Iterator[FittedTable]:
     for went, title in GROUPS.items():
         if found := [one for one in failures if one["went"] == went]:
             told = [name for name in KNOWN if any(one[name] for one in found)]
-            table = a_table(
+            table = FittedTable(
                 f"{title} ({len(found)})", "item", *told, "what", prose=("item", "what")
             )
             for one in found:
@@ -78,7 +77,7 @@ def analysed_table(rows: Sequence[Row]) -> FittedTable:
     columns = ("model", "run", "wrong", *HEADINGS.values())
     simulated = all(row["simulated"] for row in rows)
     title = "Why items failed" + (": answers of SIMULATED models" if simulated else "")
-    table = a_table(title, *columns, right=columns[2:])
+    table = FittedTable(title, *columns, right=columns[2:])
     for row in rows:
         special = in_brackets(
             "simulated" if row["simulated"] and not simulated else "",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from eval_pipeline.cli.launching import NO_SANDBOX
+from eval_pipeline.cli.options import NoSandbox
 from eval_pipeline.cli.output import End, complain, console, end, say, show
 
 if TYPE_CHECKING:  # loading these takes a moment that `evals --help` does without
@@ -84,7 +84,7 @@ def validate_answers(
     ] = None,
     suite: Annotated[str | None, typer.Option(help="Which suite; by default all.")] = None,
     *,
-    unsafe_no_sandbox: Annotated[bool, NO_SANDBOX] = False,
+    unsafe_no_sandbox: NoSandbox = False,
 ) -> None:
     """Check the graders: every reference answer must pass, every wrong one must fail."""
     from eval_pipeline.coding.dataset import load_tasks
@@ -120,7 +120,7 @@ def ablate(
     suite: Annotated[str | None, typer.Option(help="Which suite, if there are several.")] = None,
     *,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be asked.")] = False,
-    unsafe_no_sandbox: Annotated[bool, NO_SANDBOX] = False,
+    unsafe_no_sandbox: NoSandbox = False,
 ) -> None:
     """Find out what each section of the guidelines is worth: models are asked without it."""
     from eval_pipeline.coding import ablation_report as shown
@@ -140,8 +140,8 @@ def ablate(
 
 def _ablated(planned: "Ablation", settings: "Settings", margin: float) -> None:
     """Asks, and tells what came of it, also if some of it failed."""
-    from eval_pipeline.cli.places import open_warehouse
-    from eval_pipeline.cli.progress.following import following
+    from eval_pipeline.cli.output import open_warehouse
+    from eval_pipeline.cli.progress import following
     from eval_pipeline.coding.ablation_effects import measure
     from eval_pipeline.coding.ablation_report import AblationReport
     from eval_pipeline.defs.launch import evaluate

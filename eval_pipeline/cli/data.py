@@ -2,16 +2,20 @@
 
 import sys
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from eval_pipeline.cli import completion
-from eval_pipeline.cli.entry import end_in_order
-from eval_pipeline.cli.output import AsJson, End, complain, end, print_json, say
-from eval_pipeline.cli.places import open_warehouse, report_on
-from eval_pipeline.cli.rows import Format, file_of, format_of, print_rows
+from eval_pipeline.cli.options import AsJson, Run, Yes
+from eval_pipeline.cli.output import (
+    End,
+    complain,
+    end,
+    open_warehouse,
+    print_json,
+    report_on,
+    say,
+)
 
 if TYPE_CHECKING:  # these take a moment to load that `evals --help` does without
     from collections.abc import Callable, Iterable, Sequence
@@ -20,47 +24,11 @@ if TYPE_CHECKING:  # these take a moment to load that `evals --help` does withou
     from eval_pipeline.deleting import DoomedRun, RunKey
     from eval_pipeline.settings import Settings
 
-STDIN = "-"
-
-
-def query(
-    sql: Annotated[
-        str, typer.Argument(metavar="SQL", help="One statement; - reads it from stdin.")
-    ],
-    form: Annotated[
-        Format | None,
-        typer.Option("--format", "-f", help="By default a table, and CSV in a pipe or a file."),
-    ] = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="A file; its suffix says the format.")
-    ] = None,
-    *,
-    as_json: AsJson = False,
-) -> None:
-    """Run read-only SQL on the results, also while a run writes.
-
-    The tables are described by `evals schema`. One statement at a time: several are refused.
-    """
-    file = file_of(output)
-    chosen = format_of(form, file, as_json=as_json)
-    text = sys.stdin.read() if sql == STDIN else sql
-    warehouse = open_warehouse()
-    end_in_order()
-    with warehouse.reading(apart=True) as db:
-        print_rows(db, text, chosen, file)
-
 
 def delete(
-    run: Annotated[
-        str,
-        typer.Argument(
-            metavar="RUN",
-            help="The first characters of its id, latest, or model@RUN.",
-            autocompletion=completion.runs,
-        ),
-    ],
+    run: Run,
     *,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask whether I mean it.")] = False,
+    yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
     """Delete a run and all that belongs to it, for good.
@@ -85,7 +53,7 @@ def prune(
             help="Instead, delete what Dagster keeps of its own runs that ended so long ago.",
         ),
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask whether I mean it.")] = False,
+    yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
     """Delete old runs on which no number rests, for good.

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from eval_pipeline.cli.output import AsJson, End, console, end, print_json, say, show
+from eval_pipeline.cli.options import AsJson
+from eval_pipeline.cli.output import End, console, end, print_json, say, show
 from eval_pipeline.untrusted import printable
 
 if TYPE_CHECKING:  # loading these takes a moment that `evals --help` does without

@@ -12,22 +12,29 @@ from typing import Annotated
 import typer
 
 from eval_pipeline.cli import (
-    analysing,
+    analyze,
     coding,
     data,
     doctor,
-    exporting,
-    importing,
-    launching,
-    looking,
-    numbers,
-    push,
-    tokens,
+    export,
+    import_,
+    query,
+    remote,
+    results,
+    run,
+    show,
     web,
 )
 from eval_pipeline.cli.entry import end_in_order
-from eval_pipeline.cli.log_lines import LastResort, asked_for
-from eval_pipeline.cli.output import End, complain, nothing_is_printed, print_error, say
+from eval_pipeline.cli.output import (
+    End,
+    LastResort,
+    asked_for,
+    complain,
+    nothing_is_printed,
+    print_error,
+    say,
+)
 from eval_pipeline.errors import MendableError
 
 DEBUG = "EVALS_DEBUG"
@@ -41,29 +48,29 @@ app = typer.Typer(
 )
 
 for panel, name, command in (
-    (WORKING, "run", launching.run),
-    (WORKING, "fix", launching.fix),
-    (WORKING, "job", launching.job),
-    (WORKING, "analyze", analysing.analyze),
-    (READING, "list", looking.list_items),
-    (READING, "models", looking.models),
-    (READING, "due", looking.due),
-    (READING, "status", looking.status),
-    (READING, "runs", looking.runs),
-    (READING, "show", looking.show_item),
-    (READING, "failures", analysing.failures),
-    (READING, "debug", analysing.debug),
+    (WORKING, "run", run.run),
+    (WORKING, "fix", run.fix),
+    (WORKING, "job", run.job),
+    (WORKING, "analyze", analyze.analyze),
+    (READING, "list", show.list_items),
+    (READING, "models", show.models),
+    (READING, "due", show.due),
+    (READING, "status", show.status),
+    (READING, "runs", show.runs),
+    (READING, "show", show.show_item),
+    (READING, "failures", analyze.failures),
+    (READING, "debug", analyze.debug),
     (READING, "view", web.view),
     (READING, "doctor", doctor.doctor),
-    (NUMBERS, "leaderboard", numbers.leaderboard),
-    (NUMBERS, "metrics", numbers.metrics),
-    (NUMBERS, "compare", numbers.compare),
-    (DATA, "classify", analysing.classify),
-    (DATA, "query", data.query),
+    (NUMBERS, "leaderboard", results.leaderboard),
+    (NUMBERS, "metrics", results.metrics),
+    (NUMBERS, "compare", results.compare),
+    (DATA, "classify", analyze.classify),
+    (DATA, "query", query.query),
     (DATA, "delete", data.delete),
     (DATA, "prune", data.prune),
-    (DATA, "push", push.push),
-    (DATA, "sync", push.sync),
+    (DATA, "push", remote.push),
+    (DATA, "sync", remote.sync),
     (DATA, "rebuild", data.rebuild),
     (DATA, "schema", data.schema),
     (SUITES, "new", coding.new),
@@ -73,10 +80,10 @@ for panel, name, command in (
 ):
     app.command(name, rich_help_panel=panel)(command)
 app.add_typer(web.site, name="site", rich_help_panel=READING)
-app.add_typer(numbers.benchmark, name="benchmark", rich_help_panel=NUMBERS)
-app.add_typer(tokens.tokens, name="tokens", rich_help_panel=DATA)
-app.add_typer(exporting.export, name="export", rich_help_panel=DATA)
-app.add_typer(importing.imports, name="import", rich_help_panel=DATA)
+app.add_typer(results.benchmark, name="benchmark", rich_help_panel=NUMBERS)
+app.add_typer(remote.tokens, name="tokens", rich_help_panel=DATA)
+app.add_typer(export.export, name="export", rich_help_panel=DATA)
+app.add_typer(import_.imports, name="import", rich_help_panel=DATA)
 app.add_typer(coding.toolchains, name="toolchain", rich_help_panel=SUITES)
 
 CLEANING_UP = {

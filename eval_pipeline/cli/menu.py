@@ -1,39 +1,51 @@
-"""`evals` without a command: choose by keys what to run, see the command, start it."""
+"""The menu of `evals` without a command: choose what to run, see the command, start it."""
 
+import re
 import shlex
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, NamedTuple
 
+import duckdb
+import questionary
 import typer
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent, merge_key_bindings
 
-from eval_pipeline.cli.choices import (
-    ALL,
-    EVERYTHING,
-    Chosen,
-    Line,
-    a_count,
-    again,
-    an_amount,
-    experiment_lines,
-    go_on,
-    model_lines,
-    names_of,
-    part_lines,
-    run_lines,
-)
-from eval_pipeline.cli.keys import pick, tick, type_in
-from eval_pipeline.cli.output import End, complain, say
-from eval_pipeline.cli.places import open_warehouse, results
+from eval_pipeline.benchmark import current
+from eval_pipeline.catalog import select
+from eval_pipeline.cli.output import End, complain, open_warehouse, results, say
+from eval_pipeline.discovery import NOTHING_SELECTED, look
 from eval_pipeline.errors import MendableError
+from eval_pipeline.items import Brief, briefs
+from eval_pipeline.journal import SIGHTINGS, Journal
+from eval_pipeline.journal.deployment import open_journal
+from eval_pipeline.journal.locks import running_run_ids
+from eval_pipeline.news import Past
+from eval_pipeline.records import Model, Prices
+from eval_pipeline.results.queries import query
+from eval_pipeline.results.runs import LATEST, FoundRun, find_runs, named_judges
+from eval_pipeline.runs import RunError
+from eval_pipeline.runtime import run_async
+from eval_pipeline.settings import Settings
+from eval_pipeline.untrusted import printable
 
-if TYPE_CHECKING:  # loading these takes a moment that `evals --help` does without
-    from eval_pipeline.choosing import OfferedModel
-    from eval_pipeline.items import Brief
-    from eval_pipeline.settings import Settings
-
+ALL = ""
+"""The value that means all models; no model is called that."""
+EVERYTHING, SUITES, CATEGORIES, ITEMS = "everything", "suites", "categories", "items"
 RUN, AGAIN, GO_ON, QUIT = "run", "again", "go on", "quit"
+YES, NO, PRINT = "yes", "no", "print"
+
+
+class Line(NamedTuple):
+    """A line to choose: its value, and a printable title, since names come from elsewhere."""
+
+    value: str
+    title: str
+
+
 ACTIONS = (
     Line(RUN, "run models"),
     Line(AGAIN, "run again what failed in the last run"),
@@ -43,129 +55,197 @@ ACTIONS = (
     Line("doctor", "doctor: is everything set up?"),
     Line(QUIT, "quit"),
 )
-YES, NO, PRINT = "yes", "no", "print"
 STARTS = (
     Line(YES, "yes, start it"),
     Line(NO, "no, back"),
     Line(PRINT, "print only: leave, and start nothing"),
 )
-Step = Callable[[Chosen], Chosen | None]
+
+
+class SelectableModel(NamedTuple):
+    """A selected model, and the accuracy of its latest run that has scores."""
+
+    model: Model
+    accuracy: float | None = None
+    judged: int = 0
+
+
+class UnfinishedLaunch(NamedTuple):
+    """A launch with missing replies or verdicts, counted over the runs of all its models."""
+
+    run_id: str
+    model: str
+    models: int
+    experiment: str
+    opened_at: datetime
+    not_asked: int
+    failed: int
+    not_judged: int
+
+
+@dataclass(frozen=True)
+class RunChoice:
+    """The options chosen for a run; the settings decide the rest."""
+
+    models: Sequence[str] = ()
+    part: str = EVERYTHING
+    names: Sequence[str] = ()
+    experiment: str = ""
+    max_samples: str = ""
+    budget: str = ""
+
+    def words(self) -> list[str]:
+        """Return the words of the command after `evals`."""
+        flag = "-s" if self.part == SUITES else "-c"
+        chosen = [(flag, name) for name in self.names]
+        options = [
+            *(("-m", model) for model in self.models),
+            *([("-f", exactly(self.names))] if self.part == ITEMS else chosen),
+            ("-e", self.experiment),
+            ("--max-samples", self.max_samples),
+            ("--budget", self.budget),
+        ]
+        return ["run", *(word for flag, value in options if value for word in (flag, value))]
+
+
+Step = Callable[[RunChoice], RunChoice | None]
 
 
 def menu(app: typer.Typer) -> None:
-    """Asks what to do and does it, by calling the command that it shows."""
-    from eval_pipeline.settings import Settings
-
+    """Ask what to do, and do it by calling the command that is shown."""
     settings = Settings.from_env()
+    wizards = {RUN: _choose_run, AGAIN: _choose_failed, GO_ON: _choose_unfinished}
     while True:
         action = pick("What do you want to do?", ACTIONS, back="leave")
         if action is None:
             sys.exit(End.INTERRUPTED)
         if action == QUIT:
             return
-        ask = _ASKED.get(action)
         try:
-            words = ask(settings) if ask else [action]
+            words = wizards[action](settings) if action in wizards else [action]
         except MendableError as error:
             complain(str(error))
             continue
         if words:
-            sys.argv[1:] = words  # which is what Dagster's history tells
+            sys.argv[1:] = words  # Dagster's history shows it
             app(words, prog_name="evals")
 
 
-def _run(settings: "Settings") -> list[str] | None:
-    """Asks one thing after the other; who goes back is asked the one before again."""
-    from eval_pipeline.choosing import offered_items, offered_models
+def pick(question: str, lines: Sequence[Line], *, back: str = "back") -> str | None:
+    """Return the value of the chosen line, or None after Escape."""
+    choices = [questionary.Choice(line.title, line.value) for line in lines]
+    keys = f"(arrows, Enter; Esc: {back})"
+    picked: str | None = _answer(questionary.select(question, choices, instruction=keys))
+    return picked
 
+
+def tick(question: str, lines: Sequence[Line]) -> list[str] | None:
+    """Return the values of the ticked lines, or None after Escape."""
+    ticked: list[str] | None = _answer(
+        questionary.checkbox(
+            question,
+            [questionary.Choice(line.title, line.value) for line in lines],
+            instruction="(Space ticks, typing filters, Enter; Esc: back)",
+            validate=lambda ticked: bool(ticked) or "Tick at least one with Space.",
+            use_search_filter=True,
+            use_jk_keys=False,
+        )
+    )
+    return ticked
+
+
+def type_in(question: str, check: Callable[[str], bool | str]) -> str | None:
+    """Return the text that was typed and passes the check, or None after Escape."""
+    typed: str | None = _answer(questionary.text(question, validate=check))
+    return typed if typed is None else typed.strip()
+
+
+def _answer(question: questionary.Question) -> Any:
+    """Ask; Escape goes back, and Ctrl-C is an interrupt as everywhere."""
+    bindings, app = KeyBindings(), question.application
+
+    @bindings.add("escape", eager=True)
+    def back(event: KeyPressEvent) -> None:
+        event.app.exit(result=None)
+
+    app.key_bindings = merge_key_bindings([*filter(None, [app.key_bindings]), bindings])
+    return question.unsafe_ask()
+
+
+def _choose_run(settings: Settings) -> list[str] | None:
+    """Ask one question after the other; Escape returns to the one before."""
     warehouse = open_warehouse(settings)
     with warehouse.reading() as db:
-        offered = offered_models(settings, warehouse.journal, db)
-    items = offered_items(settings, warehouse.journal)
+        models = selectable_models(settings, warehouse.journal, db)
+    items = list(briefs(current(warehouse.journal, settings).items))
+    usd = settings.budget.usd_per_run
+    count = f"How many items of each suite at most? (Enter: {settings.plan.max_samples or 'all'})"
+    budget = "no limit" if usd is None else f"{usd:g}"
     steps: list[Step] = [
-        lambda wanted: _with_models(wanted, offered),
+        lambda wanted: _with_models(wanted, models),
         lambda wanted: _with_part(wanted, items, settings),
-        lambda wanted: _with_experiment(wanted, settings),
-        lambda wanted: _with_count(wanted, settings),
-        lambda wanted: _with_budget(wanted, settings),
-        lambda wanted: wanted if _is_to_start(wanted.words()) else None,
+        lambda wanted: _with(
+            wanted, "experiment", pick("Under which experiment?", experiment_lines(settings))
+        ),
+        lambda wanted: _with(wanted, "max_samples", type_in(count, check_count)),
+        lambda wanted: _with(
+            wanted,
+            "budget",
+            type_in(f"Stop after how many US dollars? (Enter: {budget})", check_amount),
+        ),
+        lambda wanted: wanted if _confirms(wanted.words()) else None,
     ]
-    chosen = [Chosen()]
+    chosen = [RunChoice()]
     while chosen and len(chosen) <= len(steps):
         wanted = steps[len(chosen) - 1](chosen[-1])
         chosen = [*chosen, wanted] if wanted else chosen[:-1]
     return chosen[-1].words() if chosen else None
 
 
-def _with_models(wanted: Chosen, offered: "Sequence[OfferedModel]") -> Chosen | None:
-    models = tick("Which models?", model_lines(offered))
-    if models is None:
-        return None
-    return replace(wanted, models=() if ALL in models else models)
+def _with(wanted: RunChoice, field: str, answer: str | None) -> RunChoice | None:
+    return None if answer is None else replace(wanted, **{field: answer})
 
 
-def _with_part(wanted: Chosen, items: "Sequence[Brief]", settings: "Settings") -> Chosen | None:
+def _with_models(wanted: RunChoice, models: Sequence[SelectableModel]) -> RunChoice | None:
+    ticked = tick("Which models?", model_lines(models))
+    return None if ticked is None else replace(wanted, models=() if ALL in ticked else ticked)
+
+
+def _with_part(wanted: RunChoice, items: Sequence[Brief], settings: Settings) -> RunChoice | None:
     while part := pick("Which items?", part_lines(items, narrowed=settings.plan.narrows)):
         if part == EVERYTHING:
-            return wanted
-        if names := tick(f"Which {part}?", names_of(part, items)):
+            return replace(wanted, part=part, names=())
+        if names := tick(f"Which {part}?", name_lines(part, items)):
             return replace(wanted, part=part, names=names)
     return None
 
 
-def _with_experiment(wanted: Chosen, settings: "Settings") -> Chosen | None:
-    name = pick("Under which experiment?", experiment_lines(settings))
-    return replace(wanted, experiment=name) if name else None
-
-
-def _with_count(wanted: Chosen, settings: "Settings") -> Chosen | None:
-    usual = settings.plan.max_samples or "all"
-    text = type_in(f"How many items of each suite at most? (Enter: {usual})", a_count)
-    return None if text is None else replace(wanted, max_samples=text.strip())
-
-
-def _with_budget(wanted: Chosen, settings: "Settings") -> Chosen | None:
-    usual = settings.budget.usd_per_run
-    said = "no limit" if usual is None else f"{usual:g}"
-    text = type_in(f"Stop after how many US dollars? (Enter: {said})", an_amount)
-    return None if text is None else replace(wanted, budget=text.strip())
-
-
-def _again(settings: "Settings") -> list[str] | None:
-    from eval_pipeline.choosing import offered_models
-    from eval_pipeline.journal.deployment import open_journal
-    from eval_pipeline.results.runs import LATEST, find_runs
-
+def _choose_failed(settings: Settings) -> list[str] | None:
     with results(settings) as db:
         runs = find_runs(db, LATEST)
-        selected = [one.model.id for one in offered_models(settings, open_journal(settings), db)]
-    words = again(runs, selected)
-    return words if _is_to_start(words) else None
+        models = selectable_models(settings, open_journal(settings), db)
+    words = repeat_failed(runs, [one.model.id for one in models])
+    return words if _confirms(words) else None
 
 
-def _go_on(settings: "Settings") -> list[str] | None:
-    from eval_pipeline.choosing import unfinished
-    from eval_pipeline.journal.locks import running_run_ids
-    from eval_pipeline.results.runs import named_judges
-
+def _choose_unfinished(settings: Settings) -> list[str] | None:
     judges, at_work = named_judges(settings.judge), running_run_ids(settings.journal)
     warehouse = open_warehouse(settings)
     # A run that was killed has left more in the journal than the file shows.
     warehouse.publish()
     with warehouse.reading() as db:
-        launches = {one.run_id: one for one in unfinished(db, judges, at_work)}
+        launches = {one.run_id: one for one in unfinished_launches(db, judges, at_work)}
     if not launches:
         say("Every run has all its replies and verdicts.")
         return None
     while run_id := pick("Which run?", run_lines(launches.values())):
-        words = go_on(launches[run_id])
-        if _is_to_start(words):
+        if _confirms(words := finish(launches[run_id])):
             return words
     return None
 
 
-def _is_to_start(words: Sequence[str]) -> bool:
-    """Shows the command; who wants to see it only, leaves."""
+def _confirms(words: Sequence[str]) -> bool:
+    """Print the command and ask whether to run it."""
     say(f"\n  {shlex.join(['evals', *words])}\n")
     answer = pick("Start it?", STARTS)
     if answer == PRINT:
@@ -173,8 +253,136 @@ def _is_to_start(words: Sequence[str]) -> bool:
     return answer == YES
 
 
-_ASKED: dict[str, Callable[["Settings"], list[str] | None]] = {
-    RUN: _run,
-    AGAIN: _again,
-    GO_ON: _go_on,
-}
+def selectable_models(
+    settings: Settings, journal: Journal, db: duckdb.DuckDBPyConnection
+) -> list[SelectableModel]:
+    """Return the selected models; if none is known yet, the gateways are asked for theirs."""
+    found = query(db, "summaries/latest_accuracy").fetchall()
+    accuracies = {model: (accuracy, judged) for model, accuracy, judged in found}
+    listed = Past.of(journal.read(SIGHTINGS)).listed.values()
+    alive = [one.model for one in listed if one.kept_out is None]
+    models = select(alive, settings.selection, text_only=settings.plan.text_only).models
+    if not models:
+        seen = run_async(look(settings, journal))
+        models = seen.selected.models
+        if not models:
+            raise RunError(" ".join((NOTHING_SELECTED, *seen.warnings)))
+    return [SelectableModel(model, *accuracies.get(model.id, ())) for model in models]
+
+
+def unfinished_launches(
+    db: duckdb.DuckDBPyConnection, judges: Collection[str] = (), at_work: Collection[str] = ()
+) -> list[UnfinishedLaunch]:
+    """Return launches that lack something `judges` can supply, newest first.
+
+    What the launches `at_work` are busy with is left to them.
+    """
+    given = {"judges": list(judges), "at_work": list(at_work)}
+    return [UnfinishedLaunch(*row) for row in query(db, "summaries/unfinished", given).fetchall()]
+
+
+def exactly(items: Iterable[str]) -> str:
+    """Return a filter for these items alone, each given as suite/category/id."""
+    return f"^({'|'.join(map(re.escape, items))})$"
+
+
+def path_of(brief: Brief) -> str:
+    """Return the item as filters see it."""
+    return f"{brief.key.suite}/{brief.category}/{brief.key.item_id}"
+
+
+def model_lines(models: Sequence[SelectableModel]) -> list[Line]:
+    """Return a line for all of them, then one each with price and accuracy."""
+    rows = [(one.model.id, _about(one)) for one in models]
+    return [Line(ALL, f"all {_count(len(models), 'selected model')}"), *_aligned(rows)]
+
+
+def part_lines(items: Sequence[Brief], *, narrowed: bool) -> list[Line]:
+    """Return the ways to choose items, of those that the settings choose."""
+    whole = "everything that the settings choose" if narrowed else "everything"
+    suites, categories = {one.key.suite for one in items}, {one.category for one in items}
+    parts = [
+        Line(EVERYTHING, f"{whole}, of {_count(len(items), 'item')}"),
+        Line(SUITES, f"some of {_count(len(suites), 'suite')}"),
+        Line(CATEGORIES, f"some of {_count(len(categories), 'category', 'categories')}"),
+        Line(ITEMS, "single items"),
+    ]
+    return [one for one in parts if one.value != SUITES or len(suites) > 1]
+
+
+def name_lines(part: str, items: Sequence[Brief]) -> list[Line]:
+    """Return the suites, categories or items there are."""
+    if part == ITEMS:
+        return [Line(path, printable(path)) for path in map(path_of, items)]
+    counts = Counter(one.key.suite if part == SUITES else one.category for one in items)
+    return _aligned([(name, _count(number, "item")) for name, number in sorted(counts.items())])
+
+
+def experiment_lines(settings: Settings) -> list[Line]:
+    """Return every experiment, that of the settings first."""
+    others = [name for name in settings.experiments if name != settings.experiment]
+    return [Line(name, printable(name)) for name in (settings.experiment, *others)]
+
+
+def run_lines(launches: Iterable[UnfinishedLaunch]) -> list[Line]:
+    """Return each launch by its id, with what is missing."""
+    return [Line(one.run_id, printable(_lacking(one))) for one in launches]
+
+
+def finish(launch: UnfinishedLaunch) -> list[str]:
+    """Return the command that asks what was never asked, or else repairs what failed."""
+    name = launch.run_id[:8]
+    return ["run", "--resume", name] if launch.not_asked else ["fix", name]
+
+
+def repeat_failed(runs: Sequence[FoundRun], selected: Iterable[str]) -> list[str]:
+    """Return the command that asks again what failed in these runs of one launch."""
+    models = sorted({run.model for run in runs})
+    named = () if models == sorted(selected) else models
+    return ["run", "--failed", *RunChoice(named, experiment=runs[0].experiment).words()[1:]]
+
+
+def check_count(text: str) -> bool | str:
+    """Return True for a number of items, or nothing; else the complaint."""
+    fits = re.fullmatch(r"0*[1-9]\d*|", text.strip(), re.ASCII)
+    return bool(fits) or "A whole number, or nothing."
+
+
+def check_amount(text: str) -> bool | str:
+    """Return True for an amount of money, or nothing; else the complaint."""
+    fits = re.fullmatch(r"(?=.*[1-9])\d{0,12}(\.\d{0,6})?|", text.strip(), re.ASCII)
+    return bool(fits) or "An amount such as 2.50, or nothing."
+
+
+def _about(one: SelectableModel) -> str:
+    done = "" if one.accuracy is None else f"last {one.accuracy:.1%} of {one.judged}"
+    simulated = "simulated" if one.model.simulated else ""
+    return ", ".join(filter(None, (_price(one.model.prices), done, simulated)))
+
+
+def _price(prices: Prices) -> str:
+    if prices.prompt is None or prices.completion is None:
+        return "price unknown"
+    return f"${prices.prompt * 1e6:.4g}/${prices.completion * 1e6:.4g} per million tokens"
+
+
+def _lacking(launch: UnfinishedLaunch) -> str:
+    models = launch.model if launch.models == 1 else f"{launch.models} models"
+    counts = (
+        (launch.not_asked, "not asked"),
+        (launch.failed, "failed"),
+        (launch.not_judged, "not judged"),
+    )
+    lacks = ", ".join(f"{number} {what}" for number, what in counts if number)
+    when = f"{launch.opened_at:%Y-%m-%d %H:%M}"
+    return f"{launch.run_id[:8]}  {when}  {models}, {launch.experiment}: {lacks}"
+
+
+def _aligned(rows: Sequence[tuple[str, str]]) -> list[Line]:
+    """Return names with the text about each in a column."""
+    width = min(40, max((len(name) for name, _ in rows), default=0))
+    return [Line(name, f"{printable(name):<{width}}  {about}") for name, about in rows]
+
+
+def _count(number: int, one: str, several: str = "") -> str:
+    return f"{number:,} {one if number == 1 else several or one + 's'}"

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from eval_pipeline.cli.output import AsJson, complain, print_json, say
-from eval_pipeline.cli.places import results
+from eval_pipeline.cli.options import AsJson
+from eval_pipeline.cli.output import complain, print_json, results, say
 
 site = typer.Typer(no_args_is_help=True, help="The results as static pages.")
 LOOPBACK = "127.0.0.1"

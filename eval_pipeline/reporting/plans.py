@@ -5,8 +5,7 @@ from itertools import groupby
 
 from eval_pipeline.money import TOKENS_PER_REPLY
 from eval_pipeline.planning import BY_LENGTH, BudgetCheck, Estimate, ModelPlan, check_budgets, total
-from eval_pipeline.reporting.cells import a_table, about, named
-from eval_pipeline.reporting.fitting import Cell, FittedTable
+from eval_pipeline.results.tables.format import Cell, FittedTable, about, named
 
 MOST_TOLD = 10
 """Of many alike, so many are told; JSON has them all."""
@@ -24,7 +23,7 @@ def plan_table(plans: Sequence[ModelPlan]) -> FittedTable:
     """One row per model, the dearest first, and all of them together."""
     simulated = bool(plans) and all(plan.simulated for plan in plans)
     columns = ("model", "run", "planned", "there", "calls", "tokens", "USD", "verdicts", "USD")
-    table = a_table(
+    table = FittedTable(
         "What would be asked" + (" of SIMULATED models" if simulated else ""),
         *columns,
         right=columns[2:],

@@ -7,8 +7,8 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from eval_pipeline.reporting.cells import SCOPES, one_line, rank_range
 from eval_pipeline.results.queries import PACKAGE
+from eval_pipeline.results.tables.format import SCOPES, one_line, rank_range
 from eval_pipeline.untrusted import printable
 from eval_pipeline.viewer import links
 from eval_pipeline.viewer.links import Links

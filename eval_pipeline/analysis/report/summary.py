@@ -11,9 +11,9 @@ from eval_pipeline.analysis.records import Classification
 from eval_pipeline.analysis.report.data import ANSWER, ReportData, inline, name_of, step_of
 from eval_pipeline.analysis.report.failures import why_unclassified
 from eval_pipeline.coding.records import STEPS
-from eval_pipeline.reporting.cells import minute
 from eval_pipeline.results.runs import Row
 from eval_pipeline.results.stats.intervals import Interval, wilson
+from eval_pipeline.results.tables.format import minute
 
 _ORDER = {step: number for number, step in enumerate((*STEPS, ANSWER))}
 _SENTENCE = 1000

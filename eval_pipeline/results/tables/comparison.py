@@ -2,9 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from eval_pipeline.reporting.cells import a_table, cell
-from eval_pipeline.reporting.fitting import FittedTable
 from eval_pipeline.results.stats.intervals import LEVEL, Interval
+from eval_pipeline.results.tables.format import FittedTable, cell
 
 if TYPE_CHECKING:  # loading it takes a moment
     from eval_pipeline.results.side_by_side import SideBySide
@@ -45,7 +44,7 @@ def comparison_lines(found: "SideBySide") -> list[str]:
 def differences_table(found: "SideBySide", most: int) -> FittedTable:
     """The items on which they differ, those that A won first."""
     left = max(0, len(found.differences) - most)
-    table = a_table(
+    table = FittedTable(
         "Items on which they differ",
         *("item", "category", "A", "B"),
         right=("A", "B"),

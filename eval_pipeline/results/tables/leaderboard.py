@@ -11,9 +11,16 @@ from tabulate import tabulate
 from eval_pipeline.coding.records import STEPS
 from eval_pipeline.journal import translate_os_errors
 from eval_pipeline.journal.files import swap_in
-from eval_pipeline.reporting.cells import a_table, accuracy, named, number, rank_range, remarks, usd
-from eval_pipeline.reporting.fitting import FittedTable
 from eval_pipeline.results.queries import query
+from eval_pipeline.results.tables.format import (
+    FittedTable,
+    accuracy,
+    named,
+    number,
+    rank_range,
+    remarks,
+    usd,
+)
 from eval_pipeline.untrusted import plain
 
 if TYPE_CHECKING:  # loading it takes a moment, and most commands do without
@@ -35,7 +42,7 @@ def leaderboard_tables(rows: "pd.DataFrame") -> Iterator[FittedTable]:
 def _leaderboard_table(rows: "pd.DataFrame", judge: str) -> FittedTable:
     simulated = bool(rows["simulated"].all())
     of_whom = " of SIMULATED models (their skill is invented)" if simulated else ""
-    table = a_table(
+    table = FittedTable(
         f"Leaderboard{of_whom}, judged by {judge}",
         *("#", "model", "accuracy", "ties", "calib.", "items", "USD"),
         right=("#", "accuracy", "calib.", "items", "USD"),
@@ -59,7 +66,7 @@ def steps_table(rows: "pd.DataFrame") -> FittedTable:
     """Where answers in code failed, model by model."""
     simulated = bool(rows["simulated"].all())
     columns = ("model", "passed", *STEPS)
-    table = a_table(
+    table = FittedTable(
         "Code" + (" of SIMULATED models" if simulated else ""),
         *columns,
         right=columns[1:],

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from eval_pipeline.news import MILLION
 from eval_pipeline.offer import OfferedExperiment, OfferedItem, OfferedSuite
-from eval_pipeline.reporting.cells import (
-    a_table,
+from eval_pipeline.results.tables.format import (
+    Cell,
+    FittedTable,
     about,
     accuracy,
     cell,
@@ -17,7 +18,6 @@ from eval_pipeline.reporting.cells import (
     number,
     one_line,
 )
-from eval_pipeline.reporting.fitting import Cell, FittedTable
 from eval_pipeline.untrusted import printable
 
 if TYPE_CHECKING:  # loading it takes a moment
@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # loading it takes a moment
 def suites_table(offered: Iterable[OfferedSuite]) -> FittedTable:
     """Every suite with its categories."""
     columns = ("suite", "kind", "category", "items", "text only")
-    table = a_table("Suites", *columns, right=columns[3:], prose=("suite", "category"))
+    table = FittedTable("Suites", *columns, right=columns[3:], prose=("suite", "category"))
     for suite in offered:
         table.add(cell(suite.suite), suite.kind, "(all)", str(suite.items), str(suite.text_items))
         for one in suite.categories:
@@ -38,7 +38,7 @@ def suites_table(offered: Iterable[OfferedSuite]) -> FittedTable:
 def items_table(offered: Iterable[OfferedItem], longest: int) -> FittedTable:
     """One row per item, with how its question begins."""
     columns = ("item", "category", "kind", "image", "question")
-    table = a_table(
+    table = FittedTable(
         "Items",
         *columns,
         prose=("item", "category", "question"),
@@ -55,7 +55,7 @@ def items_table(offered: Iterable[OfferedItem], longest: int) -> FittedTable:
 def experiments_table(offered: Iterable[OfferedExperiment]) -> FittedTable:
     """Every experiment with what it varies."""
     columns = ("experiment", "what it varies")
-    table = a_table("Experiments", *columns, prose=columns)
+    table = FittedTable("Experiments", *columns, prose=columns)
     for one in offered:
         chosen = " (chosen)" if one.is_chosen else ""
         said = ", ".join(f"{name} = {json.dumps(value)}" for name, value in one.varies.items())
@@ -66,7 +66,7 @@ def experiments_table(offered: Iterable[OfferedExperiment]) -> FittedTable:
 def models_table(rows: Sequence[Mapping[str, Any]]) -> FittedTable:
     """Prices and abilities of models, and how their latest runs went."""
     simulated = bool(rows) and all(row["simulated"] for row in rows)
-    table = a_table(
+    table = FittedTable(
         "SIMULATED models" if simulated else "Models",
         *("model", "gateway", "in", "out", "context", "images", "web", "latest run", "accuracy"),
         right=("in", "out", "context", "accuracy"),
@@ -92,7 +92,7 @@ def models_table(rows: Sequence[Mapping[str, Any]]) -> FittedTable:
 
 def due_table(rows: Iterable[tuple[str, ...]]) -> FittedTable:
     """Return a table of the models with whether they are due, and why."""
-    table = a_table("Due to be evaluated", "model", "due", "when", "reason", prose=("reason",))
+    table = FittedTable("Due to be evaluated", "model", "due", "when", "reason", prose=("reason",))
     for model, due, when, reason in rows:
         table.add(named(model), due, when, cell(reason))
     return table
@@ -100,7 +100,7 @@ def due_table(rows: Iterable[tuple[str, ...]]) -> FittedTable:
 
 def versions_table(rows: "pd.DataFrame") -> FittedTable:
     """Every benchmark version, the latest first."""
-    table = a_table("Benchmark versions", *rows.columns, prose=("name", "state"))
+    table = FittedTable("Benchmark versions", *rows.columns, prose=("name", "state"))
     for row in rows.itertuples(index=False):
         table.add(*map(cell, row))
     return table

@@ -8,8 +8,12 @@ from typing import Any, Literal, NamedTuple
 
 import duckdb
 
-from eval_pipeline.reporting.cells import (
-    a_table,
+from eval_pipeline.results.queries import query, rows
+from eval_pipeline.results.runs import find_runs
+from eval_pipeline.results.stats.calibration import Published, as_published
+from eval_pipeline.results.tables.format import (
+    Cell,
+    FittedTable,
     about,
     accuracy,
     cell,
@@ -18,10 +22,6 @@ from eval_pipeline.reporting.cells import (
     remarks,
     usd,
 )
-from eval_pipeline.reporting.fitting import Cell, FittedTable
-from eval_pipeline.results.queries import query, rows
-from eval_pipeline.results.runs import find_runs
-from eval_pipeline.results.stats.calibration import Published, as_published
 from eval_pipeline.runs import RunError
 
 Row = Mapping[str, Any]
@@ -141,7 +141,7 @@ def _quality(
     simulated = all(row["simulated"] for row in found)
     several = len({row["suite"] for row in found}) > 1
     numbers = ("accuracy", "judged", "calib.", "Brier", *(["if missing"] if moderate else []))
-    table = a_table(
+    table = FittedTable(
         _title("Metrics", f", judged by {judge or 'nobody yet'}", simulated=simulated),
         *("model", *([] if by == "all" else [by]), *numbers),
         right=numbers,
@@ -171,7 +171,7 @@ def _numbers(row: Row) -> tuple[Cell | str, ...]:
 def _cost(found: Sequence[Row]) -> FittedTable:
     simulated = all(row["simulated"] for row in found)
     columns = ("model", "run", "USD", "tokens in", "out", "p50 s", "p95 s")
-    table = a_table(
+    table = FittedTable(
         _title("Cost and speed", "", simulated=simulated),
         *columns,
         right=columns[1:],
@@ -195,7 +195,7 @@ def _cost(found: Sequence[Row]) -> FittedTable:
 def published_table(found: Sequence[Row]) -> FittedTable:
     """The numbers as Humanity's Last Exam and zenmux-benchmark compute them."""
     numbers = ("accuracy %", "± %", "calib. error %", "judged")
-    table = a_table(
+    table = FittedTable(
         "As published for Humanity's Last Exam",
         *("model", "judge", *numbers),
         right=numbers,

@@ -7,8 +7,10 @@ from typing import Any
 
 import pandas as pd
 
-from eval_pipeline.reporting.cells import (
-    a_table,
+from eval_pipeline.results.runs import State, state_of
+from eval_pipeline.results.tables.format import (
+    Cell,
+    FittedTable,
     accuracy,
     cell,
     minute,
@@ -18,8 +20,6 @@ from eval_pipeline.reporting.cells import (
     remarks,
     usd,
 )
-from eval_pipeline.reporting.fitting import Cell, FittedTable
-from eval_pipeline.results.runs import State, state_of
 from eval_pipeline.results.tables.leaderboard import steps_table
 
 STYLES = {
@@ -101,7 +101,9 @@ def categories_table(row: Run) -> FittedTable:
     columns = ("suite", "category", "answered", "failed", "judged", "right", "accuracy")
     simulated = " (simulated)" if row["simulated"] else ""
     title = f"{row['model']}{simulated}: categories"
-    table = a_table(title, *columns, right=columns[2:], prose=columns[:2], dropped_first=["right"])
+    table = FittedTable(
+        title, *columns, right=columns[2:], prose=columns[:2], dropped_first=["right"]
+    )
     for one in row["categories"]:
         table.add(
             cell(one["suite"]),
@@ -125,7 +127,7 @@ def failed_tables(replies: Sequence[Run]) -> Iterator[FittedTable | Cell]:
     for went, title in GROUPS.items():
         if found := [one for one in replies if one["went"] == went]:
             columns = ("item", "what")
-            table = a_table(f"{title} ({found[0]['alike']})", *columns, prose=columns)
+            table = FittedTable(f"{title} ({found[0]['alike']})", *columns, prose=columns)
             for one in found:
                 sample = f", sample {one['sample']}" if one["samples"] > 1 else ""
                 name = f"{one['suite']}/{one['item_id']} ({one['category']}{sample})"
@@ -213,7 +215,7 @@ def _table(
     title: str, rows: Sequence[Run], *columns: str, dropped_first: Sequence[str]
 ) -> FittedTable:
     of_whom = " of SIMULATED models" if _all_simulated(rows) else ""
-    return a_table(
+    return FittedTable(
         f"{title}{of_whom}",
         *columns,
         right=("answered", "failed", "judged", "right", "accuracy", "USD"),

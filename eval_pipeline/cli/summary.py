@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from eval_pipeline.cli.output import End, complain, end, print_json, say, show
-from eval_pipeline.cli.places import open_warehouse
+from eval_pipeline.cli.output import End, complain, end, open_warehouse, print_json, say, show
 from eval_pipeline.errors import MendableError
 from eval_pipeline.history import PAST_RUNS
 from eval_pipeline.journal.deployment import open_journal
@@ -14,11 +13,10 @@ from eval_pipeline.outcomes import Outcome
 from eval_pipeline.progress import Watch
 from eval_pipeline.providers.model_lists import shown
 from eval_pipeline.records import Scope
-from eval_pipeline.reporting.cells import a_table, accuracy, named, usd
-from eval_pipeline.reporting.fitting import FittedTable
 from eval_pipeline.results.outputs import write_outputs
 from eval_pipeline.results.queries import query, rows
 from eval_pipeline.results.runs import failed_replies, find_runs
+from eval_pipeline.results.tables.format import FittedTable, accuracy, named, usd
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.workers import Tally, WorkedOn
 
@@ -274,7 +272,9 @@ def _how_runs_stand(settings: Settings, ended: Ended) -> list[dict[str, Any]]:
 def _table(went: Sequence[dict[str, Any]]) -> FittedTable:
     simulated = " (SIMULATED models)" if all(row["simulated"] for row in went) else ""
     columns = ("model", "run", "answered", "failed", "judged", "accuracy", "USD")
-    table = a_table(f"How it went{simulated}", *columns, right=columns[2:], dropped_first=["USD"])
+    table = FittedTable(
+        f"How it went{simulated}", *columns, right=columns[2:], dropped_first=["USD"]
+    )
     for row in went:
         table.add(
             named(row["model"]),

@@ -6,18 +6,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from eval_pipeline.cli import completion
-from eval_pipeline.cli.looking import NO_RUNS
-from eval_pipeline.cli.output import AsJson, print_json, say, show
-from eval_pipeline.cli.places import open_warehouse
+from eval_pipeline.cli import options
+from eval_pipeline.cli.options import AsJson, RunOrLatest
+from eval_pipeline.cli.output import open_warehouse, print_json, say, show
+from eval_pipeline.cli.show import NO_RUNS
 
-if TYPE_CHECKING:  # loading these takes a moment that `evals --help` does without
+if TYPE_CHECKING:  # imported late: `evals --help` does without these
     import duckdb
 
     from eval_pipeline.results.side_by_side import Side, SideBySide
     from eval_pipeline.results.stats.calibration import Published
     from eval_pipeline.results.stats.intervals import Interval
     from eval_pipeline.results.tables.metrics import Row, Wanted
+
 
 MINT = "evals benchmark mint"
 _PAIRED = ("items", "difference", "standard_error", "better", "worse", "test", "p_value")
@@ -61,10 +62,7 @@ def _print_leaderboard(db: "duckdb.DuckDBPyConnection") -> None:
 
 
 def metrics(
-    run: Annotated[
-        str | None,
-        typer.Argument(help="A run; by default the latest ones.", autocompletion=completion.runs),
-    ] = None,
+    run: RunOrLatest = None,
     models: Annotated[
         list[str] | None,
         typer.Option("-m", "--model", help="Only this model, or part of its id; may be repeated."),
@@ -133,10 +131,10 @@ def compare(
         str,
         typer.Argument(
             help="A model on the leaderboard, a run, or model@run.",
-            autocompletion=completion.models,
+            autocompletion=options.models,
         ),
     ],
-    b: Annotated[str, typer.Argument(help="The other one.", autocompletion=completion.models)],
+    b: Annotated[str, typer.Argument(help="The other one.", autocompletion=options.models)],
     experiment: Annotated[
         str | None, typer.Option("-e", "--experiment", help="Of models: under which experiment.")
     ] = None,

@@ -5,9 +5,9 @@ from typing import Annotated, Any
 
 import typer
 
-from eval_pipeline.cli import completion
-from eval_pipeline.cli.output import AsJson, print_json, say, show
-from eval_pipeline.cli.places import results
+from eval_pipeline.cli import options
+from eval_pipeline.cli.options import AsJson, Item, RunOrLatest, Sample
+from eval_pipeline.cli.output import print_json, results, say, show
 
 NO_RUNS = "There is no run yet: evals run"
 NO_CATALOG = (
@@ -26,7 +26,7 @@ def list_items(
     suite: Annotated[
         str | None,
         typer.Option(
-            "-s", "--suite", help="The items of this suite.", autocompletion=completion.suites
+            "-s", "--suite", help="The items of this suite.", autocompletion=options.suites
         ),
     ] = None,
     category: Annotated[
@@ -35,7 +35,7 @@ def list_items(
             "-c",
             "--category",
             help="The items of this category.",
-            autocompletion=completion.categories,
+            autocompletion=options.categories,
         ),
     ] = None,
     pattern: Annotated[
@@ -149,10 +149,7 @@ def runs(
 
 
 def status(
-    run: Annotated[
-        str | None,
-        typer.Argument(help="A run; by default the latest ones.", autocompletion=completion.runs),
-    ] = None,
+    run: RunOrLatest = None,
     *,
     failed: Annotated[bool, typer.Option("--failed", help="The items that failed.")] = False,
     all_of_them: Annotated[
@@ -198,21 +195,15 @@ def status(
 def show_item(
     run: Annotated[
         str,
-        typer.Argument(
-            help="A run (the first characters of its id).", autocompletion=completion.runs
-        ),
+        typer.Argument(help="A run (the first characters of its id).", autocompletion=options.runs),
     ],
-    item: Annotated[
-        str, typer.Argument(help="An item, or suite/item.", autocompletion=completion.items)
-    ],
-    sample: Annotated[
-        int | None, typer.Option(min=0, help="Which sample, if it was asked several times.")
-    ] = None,
+    item: Item,
+    sample: Sample = None,
     *,
     as_json: AsJson = False,
 ) -> None:
     """Show one item in full: prompt, reply, reference, verdict, steps and files."""
-    from eval_pipeline.cli.paging import page_through
+    from eval_pipeline.cli.output import page_through
     from eval_pipeline.item_report.choosing import choose_item
     from eval_pipeline.item_report.gathering import gather
     from eval_pipeline.item_report.page import sections

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from eval_pipeline.cli import completion
-from eval_pipeline.cli.output import AsJson, print_json, say
-from eval_pipeline.cli.places import open_warehouse, results
+from eval_pipeline.cli import options
+from eval_pipeline.cli.options import AsJson, Run
+from eval_pipeline.cli.output import open_warehouse, print_json, results, say
 
-if TYPE_CHECKING:  # loading it takes a moment that `evals --help` does without
+if TYPE_CHECKING:  # imported late: `evals --help` does without these
     from eval_pipeline.results.runs import FoundRun
+
 
 TABLES = "DIR"
 """What the export of tables is called among the commands; to use it, a folder is named instead."""
@@ -73,7 +74,7 @@ def tables(
             "--run",
             "-r",
             help="Only what belongs to this run; may be given again.",
-            autocompletion=completion.runs,
+            autocompletion=options.runs,
         ),
     ] = None,
     *,
@@ -105,14 +106,7 @@ def tables(
 
 @export.command("inspect")
 def inspect(
-    run: Annotated[
-        str,
-        typer.Argument(
-            metavar="RUN",
-            help="The first characters of its id, latest, or model@RUN.",
-            autocompletion=completion.runs,
-        ),
-    ],
+    run: Run,
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="Ends in .eval (an archive) or .json.")
     ],
@@ -146,14 +140,7 @@ def inspect(
 
 @export.command("zenmux")
 def zenmux(
-    run: Annotated[
-        str,
-        typer.Argument(
-            metavar="RUN",
-            help="The first characters of its id, latest, or model@RUN.",
-            autocompletion=completion.runs,
-        ),
-    ],
+    run: Run,
     folder: Annotated[
         Path, typer.Argument(metavar="DIR", help="Where the run gets a folder of its own.")
     ],

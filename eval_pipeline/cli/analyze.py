@@ -5,35 +5,13 @@ from typing import Annotated
 
 import typer
 
-from eval_pipeline.cli import checked, completion
-from eval_pipeline.cli.output import AsJson, print_json, say, show
-from eval_pipeline.cli.places import report_on, results
-
-Run = Annotated[
-    str,
-    typer.Argument(
-        metavar="RUN",
-        help="The first characters of its id, latest, or model@RUN.",
-        autocompletion=completion.runs,
-    ),
-]
-Item = Annotated[
-    str, typer.Argument(help="An item, or suite/item.", autocompletion=completion.items)
-]
-Sample = Annotated[
-    int | None, typer.Option(min=0, help="Which sample, if it was asked several times.")
-]
+from eval_pipeline.cli import options
+from eval_pipeline.cli.options import AsJson, Item, Run, RunOrLatestOfEach, Sample
+from eval_pipeline.cli.output import print_json, report_on, results, say, show
 
 
 def analyze(
-    run: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[RUN]",
-            help="A run; by default the latest one of each model.",
-            autocompletion=completion.runs,
-        ),
-    ] = None,
+    run: RunOrLatestOfEach = None,
     model: Annotated[
         list[str] | None,
         typer.Option(
@@ -41,7 +19,7 @@ def analyze(
             "--model",
             metavar="MODEL",
             help="Only models with this in the id, or a pattern; may be repeated.",
-            autocompletion=completion.models,
+            autocompletion=options.models,
         ),
     ] = None,
     *,
@@ -49,17 +27,12 @@ def analyze(
         bool, typer.Option("--fresh", help="Look again into what is explained already.")
     ] = False,
     budget: Annotated[
-        float | None,
-        typer.Option(
-            metavar="USD",
-            help="Stop when a run has cost so much, all told.",
-            callback=checked.a_budget,
-        ),
+        float | None, options.budget_option("Stop when a run has cost so much, all told.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Find out why items failed: an analyst looks into each, and a report is written."""
-    from eval_pipeline.cli.analyses import start_analysis
+    from eval_pipeline.cli.launch import start_analysis
 
     start_analysis(run, model or (), fresh=fresh, budget_usd=budget, as_json=as_json)
 
@@ -101,7 +74,7 @@ def failures(
 def debug(run: Run, item: Item, sample: Sample = None, *, as_json: AsJson = False) -> None:
     """Show all it takes to find out why an item failed: as `show`, with grader and analysis."""
     from eval_pipeline.analysis.evidence import debug_document, debug_sections, look_into
-    from eval_pipeline.cli.paging import page_through
+    from eval_pipeline.cli.output import page_through
     from eval_pipeline.item_report.choosing import choose_item
     from eval_pipeline.journal.deployment import open_journal
     from eval_pipeline.settings import Settings
@@ -123,7 +96,7 @@ def classify(
         str | None,
         typer.Argument(
             help="MODEL_FAULT, OVERLY_STRICT, AMBIGUOUS_TASK or KNOWN_GAP.",
-            autocompletion=completion.classifications,
+            autocompletion=options.classifications,
         ),
     ] = None,
     note: Annotated[str, typer.Option(help="Why: it is kept and shown.")] = "",

@@ -1,4 +1,4 @@
-"""The result of a query: a table for people, or a format for programs that goes to a file or on."""
+"""`evals query`: SQL on the results, as a table for people or in a format for programs."""
 
 import json
 import shutil
@@ -8,20 +8,23 @@ from collections.abc import Callable, Sequence
 from enum import StrEnum
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from eval_pipeline.cli.output import WIDE, console, escaped, say, show
+from eval_pipeline.cli.entry import end_in_order
+from eval_pipeline.cli.options import AsJson
+from eval_pipeline.cli.output import WIDE, console, escaped, open_warehouse, say, show
 from eval_pipeline.errors import MendableError
 from eval_pipeline.untrusted import printable
 
-if TYPE_CHECKING:  # these take a moment to load that `evals --help` does without
+if TYPE_CHECKING:  # imported late: `evals --help` does without these
     import duckdb
     from rich.console import RenderableType
     from rich.table import Table
 
     from eval_pipeline.results.user_query import FirstRows
+
 
 LONGEST_CELL = 300
 LARGE = 1000
@@ -48,6 +51,36 @@ STREAMED = {Format.CSV, Format.JSONL}
 
 class FormatError(MendableError):
     """A format that does not go where it is to go; the message says what to do."""
+
+
+STDIN = "-"
+
+
+def query(
+    sql: Annotated[
+        str, typer.Argument(metavar="SQL", help="One statement; - reads it from stdin.")
+    ],
+    form: Annotated[
+        Format | None,
+        typer.Option("--format", "-f", help="By default a table, and CSV in a pipe or a file."),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="A file; its suffix says the format.")
+    ] = None,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Run read-only SQL on the results, also while a run writes.
+
+    The tables are described by `evals schema`. One statement at a time: several are refused.
+    """
+    file = file_of(output)
+    chosen = format_of(form, file, as_json=as_json)
+    text = sys.stdin.read() if sql == STDIN else sql
+    warehouse = open_warehouse()
+    end_in_order()
+    with warehouse.reading(apart=True) as db:
+        print_rows(db, text, chosen, file)
 
 
 def file_of(output: Path | None) -> Path | None:

@@ -1,0 +1,217 @@
+"""Options that commands share, their validation, and what the Tab key completes.
+
+A shell calls the completions while somebody types: they ask no gateway, start nothing, print
+nothing, and complete nothing where something is wrong or there is no project.
+"""
+
+import os
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import redirect_stderr
+from io import StringIO
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:  # imported late: `evals --help` does without these
+    from duckdb import DuckDBPyConnection
+
+    from eval_pipeline.settings import Settings
+
+HARMLESS = re.compile(r"\w[\w./:@+~, -]*")
+"""Names that may be completed: shells evaluate them, and gateways and data files chose them."""
+
+
+def models(incomplete: str) -> list[str]:
+    """Complete a model that a gateway lists."""
+    return _completed(incomplete, lambda settings: _names(settings, "models"))
+
+
+def suites(incomplete: str) -> list[str]:
+    """Complete a suite of the settings."""
+    return _completed(incomplete, lambda settings: [suite.name for suite in settings.suites])
+
+
+def categories(incomplete: str) -> list[str]:
+    """Complete a category of any suite."""
+    return _completed(incomplete, lambda settings: _names(settings, "categories"))
+
+
+def experiments(incomplete: str) -> list[str]:
+    """Complete an experiment of the settings."""
+    return _completed(incomplete, lambda settings: settings.experiments)
+
+
+def runs(incomplete: str) -> list[str]:
+    """Complete the first characters of a run's id, or the word for the latest."""
+    return _completed(incomplete, lambda settings: ["latest", *_names(settings, "runs")])
+
+
+def items(context: typer.Context, incomplete: str) -> list[str]:
+    """Complete an item of the run that the command names before."""
+    run = str(context.params.get("run"))
+    return _completed(incomplete, lambda settings: _items_of(settings, run))
+
+
+def classifications(incomplete: str) -> list[str]:
+    """Complete a class of failures."""
+    from eval_pipeline.analysis.records import Classification
+
+    return [name for name in Classification if name.startswith(incomplete.upper())]
+
+
+def validate_filter(pattern: str | None) -> str | None:
+    """Return the pattern if it is a regular expression."""
+    from eval_pipeline.options import Plan
+
+    return pattern if pattern is None else _validated(Plan, "test_filter", pattern)
+
+
+def validate_budget(usd: float | None) -> float | None:
+    """Return the amount if a run can reach it."""
+    from eval_pipeline.options import Budget
+
+    return usd if usd is None else _validated(Budget, "usd_per_run", usd)
+
+
+def validate_experiment(name: str | None) -> str | None:
+    """Return the name if the settings have such an experiment."""
+    from eval_pipeline.settings import Settings
+
+    if name is not None:
+        _require_known("experiment", [name], Settings.from_env().experiments.keys())
+    return name
+
+
+def validate_suites(names: list[str] | None) -> list[str] | None:
+    """Return the names if the settings have such suites."""
+    from eval_pipeline.settings import Settings
+
+    if names:
+        _require_known("suite", names, [suite.name for suite in Settings.from_env().suites])
+    return names
+
+
+def refuse_contradictions(
+    chosen: Mapping[str, Any], *, resume: str | None, fresh: bool, failed: bool
+) -> None:
+    """Refuse wrong settings, and options of `evals run` that exclude each other."""
+    from eval_pipeline.runs import RunError
+    from eval_pipeline.settings import Settings
+
+    Settings.from_env()
+    if fresh and failed:
+        raise RunError("--failed asks anew already: leave out --fresh.")
+    if resume is not None and any([*chosen.values(), fresh, failed]):
+        raise RunError(
+            "--resume goes on with a run as it was begun: leave out what chooses models, items "
+            "or the experiment."
+        )
+
+
+def _validated(table: type[Any], field: str, value: Any) -> Any:
+    from pydantic import ValidationError
+
+    try:
+        return getattr(table(**{field: value}), field)
+    except ValidationError as error:
+        message = error.errors()[0]["msg"].removeprefix("Value error, ")
+        raise typer.BadParameter(f"{message}.") from None
+
+
+def _require_known(noun: str, names: Iterable[str], known: Collection[str]) -> None:
+    from eval_pipeline.closest import unknown
+    from eval_pipeline.untrusted import printable
+
+    for name in names:
+        if name not in known:
+            raise typer.BadParameter(printable(unknown(noun, name, sorted(known))))
+
+
+def _completed(incomplete: str, known: "Callable[[Settings], Iterable[str]]") -> list[str]:
+    try:
+        with redirect_stderr(StringIO()):
+            from eval_pipeline.settings import Settings
+
+            names = list(known(Settings.from_env()))
+    except Exception:  # noqa: BLE001  (a key press is no place for an error)
+        return []
+    fitting = (name for name in names if name.startswith(incomplete) and HARMLESS.fullmatch(name))
+    # Of all shells, bash alone takes a name for what is to be typed.
+    in_bash = os.environ.get("_EVALS_COMPLETE") == "complete_bash"
+    return [name.replace(" ", "\\ ") if in_bash else name for name in fitting]
+
+
+def _names(settings: "Settings", sort: str) -> list[str]:
+    from eval_pipeline.results.queries import query
+
+    # Without parameters: for the first one, DuckDB loads pandas, which takes longer than the rest.
+    with _results(settings) as db:
+        return [name for (name,) in query(db, f"names/{sort}").fetchall()]
+
+
+def _items_of(settings: "Settings", run: str) -> list[str]:
+    from eval_pipeline.results.queries import query
+    from eval_pipeline.results.runs import find_runs
+
+    with _results(settings) as db:
+        ids = [found.run_id for found in find_runs(db, run)]
+        return [name for (name,) in query(db, "names/items", {"runs": ids}).fetchall()]
+
+
+def _results(settings: "Settings") -> "DuckDBPyConnection":
+    """Open the file as it is: bringing it up to date may take longer than a key press may."""
+    import duckdb
+
+    return duckdb.connect(str(settings.database), read_only=True)
+
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+Run = Annotated[
+    str,
+    typer.Argument(
+        metavar="RUN",
+        help="The first characters of its id, latest, or model@RUN.",
+        autocompletion=runs,
+    ),
+]
+RunOrLatest = Annotated[
+    str | None,
+    typer.Argument(help="A run; by default the latest ones.", autocompletion=runs),
+]
+RunOrLatestOfEach = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[RUN]",
+        help="A run; by default the latest one of each model.",
+        autocompletion=runs,
+    ),
+]
+Item = Annotated[str, typer.Argument(help="An item, or suite/item.", autocompletion=items)]
+Sample = Annotated[
+    int | None, typer.Option(min=0, help="Which sample, if it was asked several times.")
+]
+OnlyModels = Annotated[
+    list[str] | None,
+    typer.Option("-m", "--model", help="Only of this model; may be given again."),
+]
+
+
+def budget_option(help: str, panel: str | None = None) -> Any:  # noqa: A002  (as typer calls it)
+    """Return the option of an amount that stops a launch."""
+    return typer.Option(metavar="USD", help=help, callback=validate_budget, rich_help_panel=panel)
+
+
+def no_sandbox_option(panel: str | None = None) -> Any:
+    """Return the option that switches the sandbox off."""
+    return typer.Option(
+        "--unsafe-no-sandbox",
+        help="Run unknown code with no sandbox at all: it can do whatever you can.",
+        rich_help_panel=panel,
+    )
+
+
+RUN_BUDGET = "Stop when the run has cost so much."
+Budget = Annotated[float | None, budget_option(RUN_BUDGET)]
+NoSandbox = Annotated[bool, no_sandbox_option()]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask whether I mean it.")]
