@@ -30,7 +30,7 @@ from eval_pipeline.store import leases
 from eval_pipeline.store.names import journal_path, remote_files
 from eval_pipeline.store.objects import Found, Objects, StoreError
 from eval_pipeline.store.place import Place
-from eval_pipeline.viewer import serving
+from eval_pipeline.viewer import serve as serving
 from eval_pipeline.viewer.health import look
 from eval_pipeline.warehouse import Warehouse
 from eval_pipeline_tests.bucket import BUCKET, SECRET, Bucket, bucket

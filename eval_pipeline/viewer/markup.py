@@ -1,7 +1,7 @@
-"""What models wrote, as HTML that can do nothing: Markdown, formulas, code in colours, differences.
+"""Renders replies of models as safe HTML: Markdown, formulas, highlighted code, differences.
 
-Whatever comes in is text of somebody else's. Nothing of it becomes a tag, an attribute or an
-address but what is named here; where it can not be rendered, it is shown as it is.
+The input is untrusted. Only the tags, attributes and addresses named here get into the output;
+text that cannot be rendered is shown as it is.
 """
 
 import re
@@ -36,7 +36,7 @@ from pygments.token import Text, _TokenType
 from eval_pipeline.untrusted import printable
 
 LONGEST_MARKDOWN = 60_000
-"""Characters: of longer texts nobody reads more rendered, and rendering takes its time."""
+"""Characters: rendering longer texts takes too long."""
 LONGEST_CODE = 100_000
 LONGEST_LOOK_S = 0.1
 MOST_LINES = 2_000
@@ -60,7 +60,7 @@ _VALUE = re.compile(r"[\w.%+\- ]{1,40}")
 
 
 def markdown(text: str, longest: int = LONGEST_MARKDOWN, *, breaks: bool = True) -> Markup:
-    """Rendered as Markdown with formulas; what is too long for that comes back as it is.
+    """Render Markdown with formulas; too long a text is returned as it is.
 
     With `breaks`, lines end where they end in the text, as models mean it.
     """
@@ -74,17 +74,17 @@ def markdown(text: str, longest: int = LONGEST_MARKDOWN, *, breaks: bool = True)
 
 
 def as_text(text: str) -> Markup:
-    """As it is, line by line."""
+    """Return the text as it is, line by line."""
     return Markup('<pre class="text">{}</pre>').format(printable(text))
 
 
 def code(text: str, path: str) -> Markup:
-    """A file in the colours of its language, which its name tells."""
+    """Highlight a file in its language, known by the suffix of its path."""
     return _coloured(text, _lexer(path.rpartition(".")[2]))
 
 
 def difference(path: str, before: str, after: str) -> Markup | None:
-    """What `after` has otherwise, with lines around it; None if it is the same, or too long."""
+    """Return a unified diff; None if the texts are the same, or too long."""
     old, new = before.splitlines(), after.splitlines()
     if max(len(old), len(new)) > MOST_LINES:
         return None
@@ -94,7 +94,7 @@ def difference(path: str, before: str, after: str) -> Markup | None:
 
 
 def colours() -> str:
-    """The style sheet for code, light and dark."""
+    """Return the style sheet for code, light and dark."""
     light, dark = (
         HtmlFormatter(style=name).get_style_defs(".code")  # type: ignore[no-untyped-call]
         for name in ("xcode", "github-dark")
@@ -103,7 +103,7 @@ def colours() -> str:
 
 
 def formula(tex: str, *, block: bool) -> Markup:
-    """A formula as MathML; what can not be read as one is shown as it was written."""
+    """Render a formula as MathML; one that cannot be parsed is shown as it was written."""
     delimiter = "$$" if block else "$"
     written = Markup('<code class="tex">{}</code>').format(f"{delimiter}{tex}{delimiter}")
     if len(tex) > LONGEST_FORMULA or _MACROS.search(tex):
@@ -116,7 +116,7 @@ def formula(tex: str, *, block: bool) -> Markup:
 
 
 def _mathml(element: Element) -> Iterator[Markup]:
-    """Only tags and attributes that are known to be harmless; everything else is text."""
+    """Yield tags and attributes that are known to be harmless; everything else is text."""
     tag = element.tag.rpartition("}")[2]
     known = tag in _TAGS
     if known:
@@ -139,7 +139,7 @@ def _attributes(element: Element) -> Markup:
 
 
 class _Renderer(RendererHTML):
-    """Links lead out without telling from where; formulas are MathML; code is in colours."""
+    """Renders links without a referrer, formulas as MathML and code highlighted."""
 
     def render(self, tokens: Sequence[Token], options: OptionsDict, env: Any) -> str:
         self._formulas = 0
@@ -168,7 +168,7 @@ class _Renderer(RendererHTML):
 
 
 _CLOSING = {"$$": "$$", "$": "$", "\\[": "\\]", "\\(": "\\)"}
-"""What a formula begins with, the longer ones first, and what it ends with."""
+"""The delimiters of formulas by their opening, the longer ones first."""
 
 
 def _read_formula(state: StateInline, silent: bool) -> bool:  # noqa: FBT001  (as it is called)
@@ -188,7 +188,7 @@ def _read_formula(state: StateInline, silent: bool) -> bool:  # noqa: FBT001  (a
 
 
 def _end_of_formula(state: StateInline, start: int, opening: str) -> int | None:
-    """Where it ends; $ between words and before numbers is money."""
+    """Return the end of a formula; $ between words and before numbers is money."""
     closing, text = _CLOSING[opening], state.src
     # What is known not to come any more is not looked for again: there may be thousands.
     if state.env.get("of") is not text:
@@ -210,7 +210,7 @@ def _end_of_formula(state: StateInline, start: int, opening: str) -> int | None:
 
 
 def _reader(*, breaks: bool) -> MarkdownIt:
-    """Made anew each time: it is asked by several threads, and counts."""
+    """Return a new parser each time: it counts, and several threads render."""
     reader = MarkdownIt("commonmark", {"html": False, "breaks": breaks}, renderer_cls=_Renderer)
     # An image would be fetched from wherever a model says.
     reader.enable("table").disable(["image", "html_inline", "html_block"])
@@ -245,7 +245,7 @@ def _coloured(text: str, lexer: Lexer) -> Markup:
 
 
 def _tokens(text: str, lexer: Lexer) -> Iterator[tuple[_TokenType, str]]:
-    """As long as it is quick: a text can be made so that all of it would take minutes."""
+    """Yield tokens up to a deadline: highlighting a hostile text could take minutes."""
     until, told = time.monotonic() + LONGEST_LOOK_S, 0
     for kind, value in lexer.get_tokens(text):
         yield kind, value

@@ -13,7 +13,8 @@ from eval_pipeline.errors import MendableError
 from eval_pipeline.logs import JsonLines, write_lines
 from eval_pipeline.settings import Settings
 from eval_pipeline.store.rounds import Rounds
-from eval_pipeline.viewer.app import build_app
+from eval_pipeline.viewer.app import build_app, no_queue
+from eval_pipeline.viewer.metrics import ReadQueue
 from eval_pipeline.warehouse import Warehouse
 
 BEHIND_RUNS = 10
@@ -59,15 +60,20 @@ class _Server(uvicorn.Server):
         self._begun()
 
 
-def serve(settings: Settings, listener: socket.socket, begun: Callable[[], None]) -> None:
-    """Serves until interrupted."""
+def serve(
+    settings: Settings,
+    listener: socket.socket,
+    begun: Callable[[], None],
+    queue: ReadQueue = no_queue,
+) -> None:
+    """Serve until interrupted."""
     with suppress(OSError):
         os.nice(BEHIND_RUNS)
     as_json = settings.log == "json"
     if as_json:
         write_lines(JsonLines(settings.redact), EVERYBODY)
     config = uvicorn.Config(
-        build_app(settings),
+        build_app(settings, queue),
         log_config=None if as_json else LOGGING_CONFIG,
         log_level="warning",
         server_header=False,
