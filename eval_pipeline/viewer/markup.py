@@ -22,15 +22,7 @@ from markdown_it.utils import OptionsDict
 from markupsafe import Markup, escape
 from pygments.formatters import HtmlFormatter
 from pygments.lexer import Lexer
-from pygments.lexers.configs import TOMLLexer
-from pygments.lexers.css import CssLexer
-from pygments.lexers.data import JsonLexer
-from pygments.lexers.diff import DiffLexer
-from pygments.lexers.javascript import JavascriptLexer, TypeScriptLexer
-from pygments.lexers.python import PythonLexer
-from pygments.lexers.shell import BashLexer
-from pygments.lexers.special import TextLexer
-from pygments.lexers.sql import SqlLexer
+from pygments.lexers import get_lexer_by_name
 from pygments.token import Text, _TokenType
 
 from eval_pipeline.untrusted import printable
@@ -90,7 +82,7 @@ def difference(path: str, before: str, after: str) -> Markup | None:
         return None
     names = f"reference/{path}", f"reply/{path}"
     lines = list(unified_diff(old, new, *names, lineterm="", n=CONTEXT_LINES))
-    return _coloured("\n".join(lines), DiffLexer()) if lines else None
+    return _coloured("\n".join(lines), get_lexer_by_name("diff")) if lines else None
 
 
 def colours() -> str:
@@ -157,7 +149,7 @@ class _Renderer(RendererHTML):
         return str(_coloured(tokens[idx].content, _lexer(language)))
 
     def code_block(self, tokens: Sequence[Token], idx: int, *_: Any) -> str:
-        return str(_coloured(tokens[idx].content, TextLexer(stripnl=False)))
+        return str(_coloured(tokens[idx].content, _lexer("")))
 
     def formula(self, tokens: Sequence[Token], idx: int, *_: Any) -> str:
         token = tokens[idx]
@@ -218,22 +210,19 @@ def _reader(*, breaks: bool) -> MarkdownIt:
     return reader
 
 
-_LANGUAGES: Mapping[str, type[Lexer]] = {
-    **dict.fromkeys(("py", "pyi", "python"), PythonLexer),
-    **dict.fromkeys(("ts", "mts", "cts", "typescript"), TypeScriptLexer),
-    **dict.fromkeys(("js", "mjs", "cjs", "jsx", "tsx", "javascript"), JavascriptLexer),
-    **dict.fromkeys(("json", "jsonc"), JsonLexer),
-    **dict.fromkeys(("sh", "bash", "shell"), BashLexer),
-    "toml": TOMLLexer,
-    "css": CssLexer,
-    "sql": SqlLexer,
-    "diff": DiffLexer,
+_LANGUAGES: Mapping[str, str] = {
+    **dict.fromkeys(("py", "pyi", "python"), "python"),
+    **dict.fromkeys(("ts", "mts", "cts", "typescript"), "typescript"),
+    **dict.fromkeys(("js", "mjs", "cjs", "jsx", "tsx", "javascript"), "javascript"),
+    **dict.fromkeys(("json", "jsonc"), "json"),
+    **dict.fromkeys(("sh", "bash", "shell"), "bash"),
+    **{name: name for name in ("toml", "css", "sql", "diff")},
 }
-"""By suffix, or by the name after a fence."""
+"""By suffix, or by the name after a fence; all other text has no colours."""
 
 
 def _lexer(language: str) -> Lexer:
-    return _LANGUAGES.get(language.casefold(), TextLexer)(stripnl=False)
+    return get_lexer_by_name(_LANGUAGES.get(language.casefold(), "text"), stripnl=False)
 
 
 def _coloured(text: str, lexer: Lexer) -> Markup:
