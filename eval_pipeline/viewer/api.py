@@ -116,6 +116,14 @@ def launch(view: View, at: Parts) -> Row:
     return {"runs": rows_of(view.db, _at_work(view), found)}
 
 
+# Before the run of a model: `failures` is no model.
+@_at(f"{ROOT}/runs/{{run_id}}/failures")
+def launch_failures(view: View, at: Parts) -> Row:
+    """What failed in a run, of all its models: totals, and each failure with what is known."""
+    found = find_runs(view.db, at["run_id"])
+    return failures_document(view.db, found, at_work=_at_work(view))
+
+
 @_at(RUN, "outcomes")
 def run(view: View, at: Parts) -> Row:
     """One run with its categories, steps and outcomes."""
@@ -123,13 +131,6 @@ def run(view: View, at: Parts) -> Row:
     (about,) = rows_of(view.db, _at_work(view), [found])
     named = {"run_id": found.run_id, "model": found.model}
     return {"run": about, "outcomes": rows(query(view.db, "viewer/outcomes", named))}
-
-
-@_at(f"{ROOT}/runs/{{run_id}}/failures")
-def launch_failures(view: View, at: Parts) -> Row:
-    """What failed in a run, of all its models: totals, and each failure with what is known."""
-    found = find_runs(view.db, at["run_id"])
-    return failures_document(view.db, found, at_work=_at_work(view))
 
 
 @_at(f"{RUN}/failures")

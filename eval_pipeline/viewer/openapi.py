@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any, NamedTuple
 
-from pydantic.json_schema import models_json_schema
+from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
 from eval_pipeline.coding.records import CodingTask
 from eval_pipeline.queries import query
@@ -165,8 +165,9 @@ def describe_writes() -> Schema:
     """Return the `paths` and `components` of the routes for remote runs."""
     records = dict.fromkeys(record for one in WRITES for record in (*one.taken, one.answer))
     # Clients send all of them: what a record leaves out has its default there.
+    models: list[tuple[type[Record], JsonSchemaMode]]
     models = [(record, "validation") for record in (*records, Refusal)]
-    _, definitions = models_json_schema(models, ref_template=REFERENCE)  # type: ignore[arg-type]
+    _, definitions = models_json_schema(models, ref_template=REFERENCE)
     return {
         "paths": {one.path: {"post": _write(one)} for one in WRITES},
         "components": {
