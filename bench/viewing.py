@@ -35,7 +35,7 @@ from bench.tables import Cell, Table
 from eval_pipeline.results import build as building
 from eval_pipeline.results.derive import DERIVED, derive
 from eval_pipeline.settings import Settings
-from eval_pipeline.viewer.serving import listen, serve
+from eval_pipeline.viewer.serve import listen, serve
 
 MODELS, ITEMS, RUNS = 60, 2_500, 3
 READERS, READING_S = 100, 1.0

@@ -18,10 +18,17 @@ from eval_pipeline.journal import Journal
 from eval_pipeline.journal.files import as_line
 from eval_pipeline.record import Record
 from eval_pipeline.records import Judgement, Prediction, Run, Usage
-from eval_pipeline.remote.routes import JSON, LINES, OF_A_RUN, RUNS_PATH, VERSIONS_PATH, routes
+from eval_pipeline.remote.messages import (
+    JSON,
+    LINES,
+    OF_A_RUN,
+    RUNS_PATH,
+    VERSIONS_PATH,
+    encode_segment,
+)
+from eval_pipeline.remote.routes import routes
 from eval_pipeline.remote.tokens import Tokens, TokenScope
 from eval_pipeline.results.warehouse import Warehouse
-from eval_pipeline.viewer.links import spelled
 from eval_pipeline_tests.builders import NOON, a_judgement, a_prediction, a_run, settings_in
 
 ITEMS = ("q1", "q2", "q3")
@@ -108,7 +115,7 @@ class Deployment:
 
 def of_run(run_id: str = "run-1", model: str = "demo/strong") -> str:
     """The path of a run."""
-    return OF_A_RUN.format(run_id=spelled(run_id), model=spelled(model))
+    return OF_A_RUN.format(run_id=encode_segment(run_id), model=encode_segment(model))
 
 
 def document(**records: Record) -> bytes:

@@ -9,8 +9,8 @@ from eval_pipeline.journal import ATTEMPTS, PREDICTIONS, Journal
 from eval_pipeline.journal.locks import hold_run_lock
 from eval_pipeline.settings import Settings
 from eval_pipeline.viewer.app import build_app
-from eval_pipeline.viewer.at_work import Follower
-from eval_pipeline.viewer.links import run_path
+from eval_pipeline.viewer.live import JournalTail
+from eval_pipeline.viewer.routes import run_path
 from eval_pipeline_tests.builders import (
     a_benchmark,
     a_journal,
@@ -52,7 +52,7 @@ def add(journal: Journal, name: str, *item_ids: str, torn: bytes = b"", **change
 
 def test_replies_are_counted_as_they_come(settings: Settings) -> None:
     journal = Journal(settings.journal)
-    follower = Follower(journal)
+    follower = JournalTail(journal)
     add(journal, "p", "q1", "q2", torn=b'{"half')
     first = follower.of("run-1", "demo/strong")
     path = add(journal, "p", "q3")
@@ -68,7 +68,7 @@ def test_replies_are_counted_as_they_come(settings: Settings) -> None:
 
 def test_the_last_word_on_a_reply_counts(settings: Settings) -> None:
     journal = Journal(settings.journal)
-    follower = Follower(journal)
+    follower = JournalTail(journal)
     add(journal, "a", "q1", outcome="timeout", answer=None, error="late")
     failed = follower.of("run-1", "demo/strong")
     add(journal, "b", "q1")

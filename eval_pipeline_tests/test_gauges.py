@@ -7,8 +7,10 @@ from threading import Event
 
 import dagster as dg
 import pytest
+from prometheus_client.core import GaugeMetricFamily
 from starlette.testclient import TestClient
 
+from eval_pipeline.defs.queue import look_at_queue
 from eval_pipeline.journal import ATTEMPTS, Journal
 from eval_pipeline.journal.locks import hold_run_lock
 from eval_pipeline.records import Usage
@@ -16,9 +18,7 @@ from eval_pipeline.remote.tokens import Tokens, TokenScope
 from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.settings import Settings
 from eval_pipeline.viewer.app import build_app
-from eval_pipeline.viewer.exposition import Family, Sample, exposed
-from eval_pipeline.viewer.gauges import of_results
-from eval_pipeline.viewer.queue import Queue
+from eval_pipeline.viewer.metrics import DagsterQueue, exposed, of_results
 from eval_pipeline_tests.builders import (
     a_benchmark,
     a_journal,
@@ -75,18 +75,24 @@ def scraped(web: TestClient) -> dict[str, float]:
     return {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines}
 
 
+def named(name: str, **labels: str) -> str:
+    """A metric with its labels as they are written."""
+    written = ",".join(f'{one}="{text}"' for one, text in sorted(labels.items()))
+    return f"{name}{{{written}}}"
+
+
 def test_results_are_counted_by_model_and_outcome(web: TestClient) -> None:
     told = scraped(web)
 
-    strong, weak = 'model="demo/strong",simulated="true"', 'model="demo/weak",simulated="true"'
-    assert told[f'evals_predictions{{{strong},outcome="ok"}}'] == 2
-    assert told[f'evals_predictions{{{strong},outcome="timeout"}}'] == 1
-    assert told[f'evals_predictions{{{weak},outcome="ok"}}'] == 1
+    strong, weak = ({"model": name, "simulated": "true"} for name in ("demo/strong", "demo/weak"))
+    assert told[named("evals_predictions", **strong, outcome="ok")] == 2
+    assert told[named("evals_predictions", **strong, outcome="timeout")] == 1
+    assert told[named("evals_predictions", **weak, outcome="ok")] == 1
     assert told['evals_judgements{judge="demo/judge",outcome="ok"}'] == 2
-    assert told[f'evals_cost_usd{{{strong},purpose="asking"}}'] == 0.5
-    assert told[f'evals_cost_usd{{{weak},purpose="judging"}}'] == 0.5
-    assert told[f"evals_cost_unknown{{{strong}}}"] == 0
-    assert told[f'evals_tokens{{{strong},direction="input"}}'] == 200
+    assert told[named("evals_cost_usd", **strong, purpose="asking")] == 0.5
+    assert told[named("evals_cost_usd", **weak, purpose="judging")] == 0.5
+    assert told[named("evals_cost_unknown", **strong)] == 0
+    assert told[named("evals_tokens", **strong, direction="input")] == 200
     assert told['evals_runs{complete="false",simulated="true"}'] == 2
     assert told["evals_runs_at_work"] == 0
     assert 0 <= told["evals_results_age_seconds"] < 3600 and told["evals_disk_free_bytes"] > 0
@@ -96,9 +102,9 @@ def test_runs_at_work_tell_how_far_they_are(settings: Settings, web: TestClient)
     with hold_run_lock(settings.journal, "run-1"):
         told = scraped(web)
 
-    run = 'run_id="run-1",model="demo/strong",experiment="default",simulated="true"'
+    run = {"run_id": "run-1", "model": "demo/strong", "experiment": "default", "simulated": "true"}
     counts = {
-        name: told[f"evals_run_{name}{{{run}}}"]
+        name: told[named(f"evals_run_{name}", **run)]
         for name in ("planned", "answered", "failed", "judged")
     }
     assert counts == {"planned": 4, "answered": 2, "failed": 1, "judged": 1}
@@ -114,12 +120,12 @@ def test_dagsters_queue_is_counted_by_status(settings: Settings, web: TestClient
     with dg.DagsterInstance.from_config(str(home)) as instance:
         for status in ("QUEUED", "QUEUED", "STARTED", "SUCCESS"):
             instance.add_run(a_dagster_run(status))
-    queue = Queue(settings, longest_s=60)
+    queue = DagsterQueue(settings, look_at_queue, timeout_s=60)
     told = exposed(queue.families())
 
     assert before["evals_dagster_up"] == 0
-    assert "evals_dagster_up 1\n" in told
-    statuses = re.findall(r'evals_dagster_runs\{status="(\w+)"\} (\d)', told)
+    assert "evals_dagster_up 1.0\n" in told
+    statuses = re.findall(r'evals_dagster_runs\{status="(\w+)"\} (\d)\.0', told)
     assert dict(statuses) == {
         "queued": "2",
         "not_started": "0",
@@ -129,7 +135,7 @@ def test_dagsters_queue_is_counted_by_status(settings: Settings, web: TestClient
     }
     assert 0 < float(told.rpartition(" ")[2]) < 3600
     # What was seen a moment ago is still known.
-    assert next(queue.families()).samples == [Sample(True)]
+    assert next(queue.families()).samples[0].value == 1
 
 
 def test_a_storage_of_dagsters_that_is_down_or_hangs_keeps_nothing_else_from_being_told(
@@ -143,11 +149,13 @@ def test_a_storage_of_dagsters_that_is_down_or_hangs_keeps_nothing_else_from_bei
     def fail(_: Settings) -> None:
         raise OSError("postgresql://evals:secret@nowhere")
 
-    told = [exposed(Queue(settings, look, longest_s=0.01).families()) for look in (hang, fail)]
-    told.append(exposed(Queue(settings, fail).families()))
+    told = [
+        exposed(DagsterQueue(settings, look, timeout_s=0.01).families()) for look in (hang, fail)
+    ]
+    told.append(exposed(DagsterQueue(settings, fail).families()))
     answered.set()
 
-    assert ["evals_dagster_up 0" in one for one in told] == [True] * 3
+    assert ["evals_dagster_up 0.0" in one for one in told] == [True] * 3
     assert not any("evals_dagster_runs" in one for one in told)
     assert "OSError" in caplog.text and "secret" not in caplog.text
 
@@ -163,11 +171,8 @@ def test_requests_are_counted_by_route_and_not_by_what_anybody_invents(web: Test
     assert told['evals_http_requests_total{route="other",status="404"}'] == 2
     assert not any("made" in name or "none" in name for name in told)
     took = "evals_http_request_duration_seconds"
-    counts = [
-        count
-        for name, count in told.items()
-        if name.startswith(f'{took}_bucket{{route="/models/{{model}}/"')
-    ]
+    bounds = ("0.005", "0.025", "0.1", "0.3", "1.0", "3.0", "10.0", "+Inf")
+    counts = [told[named(f"{took}_bucket", route="/models/{model}/", le=le)] for le in bounds]
     assert counts == sorted(counts) and counts[-1] == 2
     assert told[f'{took}_count{{route="/models/{{model}}/"}}'] == 2
     assert told[f'{took}_sum{{route="/models/{{model}}/"}}'] > 0
@@ -188,7 +193,7 @@ def test_what_is_not_public_needs_a_token(settings: Settings) -> None:
 def test_models_beyond_the_most_are_counted_together(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("eval_pipeline.viewer.gauges.MOST_NAMES", 1)
+    monkeypatch.setattr("eval_pipeline.viewer.metrics.MOST_NAMES", 1)
 
     with Warehouse(settings.database, Journal(settings.journal)).reading() as db:
         text = exposed(of_results(db))
@@ -198,7 +203,8 @@ def test_models_beyond_the_most_are_counted_together(
 
 
 def test_labels_end_neither_their_quotes_nor_their_line(tmp_path: Path) -> None:
-    family = Family("evals_x", "gauge", "One.", [Sample(1.5, {"name": 'a"b\\c\nd'})])
+    family = GaugeMetricFamily("evals_x", "One.", labels=["name"])
+    family.add_metric(['a"b\\c\nd'], 1.5)
 
     assert exposed([family]) == (
         "# HELP evals_x One.\n# TYPE evals_x gauge\n" + r'evals_x{name="a\"b\\c\nd"} 1.5' + "\n"

@@ -6,8 +6,8 @@ from threading import Event
 
 import pytest
 
-from eval_pipeline.viewer import kept
-from eval_pipeline.viewer.kept import Answer, Kept
+from eval_pipeline.viewer import cache
+from eval_pipeline.viewer.cache import Answer, ResponseCache
 
 
 def an_answer(text: str = "x", size: int = 1) -> Answer:
@@ -15,7 +15,7 @@ def an_answer(text: str = "x", size: int = 1) -> Answer:
 
 
 def test_who_asks_the_same_at_the_same_time_waits_for_one_answer() -> None:
-    answers, made, go = Kept(), [], Event()
+    answers, made, go = ResponseCache(), [], Event()
 
     def make() -> Answer:
         made.append(1)
@@ -31,7 +31,7 @@ def test_who_asks_the_same_at_the_same_time_waits_for_one_answer() -> None:
 
 
 def test_an_answer_gets_old(monkeypatch: pytest.MonkeyPatch) -> None:
-    answers = Kept()
+    answers = ResponseCache()
     first = answers.get("page", lambda: an_answer("a"), 5)
     same = answers.get("page", lambda: an_answer("b"), 5)
     now = time.monotonic()
@@ -43,7 +43,7 @@ def test_an_answer_gets_old(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_failure_is_told_and_not_kept() -> None:
-    answers = Kept()
+    answers = ResponseCache()
 
     with pytest.raises(ZeroDivisionError):
         answers.get("page", lambda: an_answer(size=1 // 0), 5)
@@ -52,8 +52,8 @@ def test_a_failure_is_told_and_not_kept() -> None:
 
 
 def test_no_more_is_kept_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept, "MOST_KEPT", 2_500)
-    answers, made = Kept(), []
+    monkeypatch.setattr(cache, "MOST_CACHED", 2_500)
+    answers, made = ResponseCache(), []
 
     def make(name: str) -> Answer:
         made.append(name)
@@ -70,9 +70,9 @@ def test_while_a_run_is_at_work_answers_are_made_with_pauses(
 ) -> None:
     slept: list[float] = []
     monkeypatch.setattr(time, "sleep", slept.append)
-    monkeypatch.setattr(kept, "REST", 10_000)
+    monkeypatch.setattr(cache, "BACKOFF_FACTOR", 10_000)
     busy = [False]
-    answers = Kept(lambda: busy[0])
+    answers = ResponseCache(lambda: busy[0])
 
     def work() -> Answer:
         until = time.process_time() + 0.02

@@ -20,11 +20,17 @@ from eval_pipeline.journal.locks import hold_run_lock
 from eval_pipeline.kinds import decisive
 from eval_pipeline.records import Attempt, Sighting, SuiteVersion, now
 from eval_pipeline.remote import receiving
-from eval_pipeline.remote.messages import MOST_BYTES, MOST_RECORDS, Received
-from eval_pipeline.remote.openapi import described
+from eval_pipeline.remote.messages import (
+    LINES,
+    MOST_BYTES,
+    MOST_RECORDS,
+    RUNS_PATH,
+    VERSIONS_PATH,
+    Received,
+)
 from eval_pipeline.remote.receiving import ELSEWHERE, Receiver
-from eval_pipeline.remote.routes import LINES, RUNS_PATH, VERSIONS_PATH
 from eval_pipeline.remote.tokens import TokenScope
+from eval_pipeline.viewer.openapi import describe_writes
 from eval_pipeline_tests.builders import (
     NOON,
     a_benchmark,
@@ -557,10 +563,10 @@ def test_trouble_on_the_server_is_told_without_files_and_secrets(
 def test_the_api_is_described_as_openapi_demands() -> None:
     about = {"openapi": "3.1.0", "info": {"title": "evals", "version": "1"}}
 
-    validate({**about, **described()})
+    validate({**about, **describe_writes()})
 
-    assert len(described()["paths"]) == 5
-    assert {"Prediction", "Judgement", "Run", "Refusal"} <= described()["components"][
+    assert len(describe_writes()["paths"]) == 5
+    assert {"Prediction", "Judgement", "Run", "Refusal"} <= describe_writes()["components"][
         "schemas"
     ].keys()
 

@@ -10,15 +10,15 @@ from urllib.parse import urldefrag, urljoin
 import pytest
 from starlette.testclient import TestClient
 
+from eval_pipeline.remote.messages import encode_segment
 from eval_pipeline.settings import Settings
 from eval_pipeline.viewer.app import build_app
-from eval_pipeline.viewer.links import (
+from eval_pipeline.viewer.routes import (
     item_path,
     items_path,
     model_path,
     reply_path,
     run_path,
-    spelled,
 )
 from eval_pipeline_tests.builders import settings_in
 from eval_pipeline_tests.viewed import (
@@ -76,7 +76,9 @@ def crawl(web: TestClient) -> dict[str, str]:
         for link in LINK.findall(found[address]):
             target = urldefrag(urljoin(address, unescape(link))).url
             # The pages of replies are alike: those of one model are enough.
-            if target.startswith(BASE) and ("/item/" not in target or spelled(WEAK) in target):
+            if target.startswith(BASE) and (
+                "/item/" not in target or encode_segment(WEAK) in target
+            ):
                 left.append(target)
     return found
 

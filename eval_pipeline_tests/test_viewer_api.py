@@ -8,10 +8,10 @@ import pytest
 from openapi_spec_validator import validate
 from starlette.testclient import TestClient
 
+from eval_pipeline.remote.messages import encode_segment
 from eval_pipeline.settings import Settings
 from eval_pipeline.viewer.api import DOCUMENTS
 from eval_pipeline.viewer.app import build_app
-from eval_pipeline.viewer.links import spelled
 from eval_pipeline_tests.project import call
 from eval_pipeline_tests.viewed import (
     BROKEN,
@@ -24,7 +24,7 @@ from eval_pipeline_tests.viewed import (
     a_viewed_project,
 )
 
-WEAK_RUN = f"runs/{FIRST}/{spelled(WEAK)}"
+WEAK_RUN = f"runs/{FIRST}/{encode_segment(WEAK)}"
 
 
 @pytest.fixture(scope="module")
@@ -77,10 +77,10 @@ def test_the_leaderboard_of_a_slice_and_of_an_older_version(web: TestClient) -> 
 @pytest.mark.parametrize(
     ("path", "command"),
     [
-        (f"runs/{FIRST}/{spelled(WEAK)}/failures", f"evals failures {WEAK}@{FIRST}"),
+        (f"runs/{FIRST}/{encode_segment(WEAK)}/failures", f"evals failures {WEAK}@{FIRST}"),
         (f"runs/{FIRST[:4]}/failures", f"evals failures {FIRST}"),
         (
-            f"{WEAK_RUN}/items/{spelled(TASK.suite)}/{spelled(TASK.id)}",
+            f"{WEAK_RUN}/items/{encode_segment(TASK.suite)}/{encode_segment(TASK.id)}",
             f"evals debug {WEAK}@{FIRST} {TASK.id}",
         ),
     ],
@@ -110,7 +110,7 @@ def test_runs_models_and_versions_are_listed(web: TestClient) -> None:
     runs = asked(web, "runs", model=WEAK)
     run = asked(web, WEAK_RUN)
     models = asked(web, "models")["models"]
-    model = asked(web, f"models/{spelled(STRONG)}")
+    model = asked(web, f"models/{encode_segment(STRONG)}")
     versions = asked(web, "benchmark-versions")["benchmark_versions"]
     launch = asked(web, f"runs/{FIRST}")["runs"]
 
@@ -123,7 +123,7 @@ def test_runs_models_and_versions_are_listed(web: TestClient) -> None:
 
 
 def test_items_are_listed_page_by_page_by_how_they_went(web: TestClient) -> None:
-    found = asked(web, f"runs/{BROKEN}/{spelled(WEAK)}/items", show="truncated")
+    found = asked(web, f"runs/{BROKEN}/{encode_segment(WEAK)}/items", show="truncated")
 
     assert [(one["item_id"], one["went"]) for one in found["items"]] == [("q3", "no verdict")]
 

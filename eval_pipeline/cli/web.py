@@ -1,12 +1,16 @@
 """The `evals` commands about the web: serving results, and writing them as pages."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from eval_pipeline.cli.options import AsJson
 from eval_pipeline.cli.output import complain, print_json, results, say
+
+if TYPE_CHECKING:
+    from eval_pipeline.defs.queue import Waiting
+    from eval_pipeline.settings import Settings
 
 site = typer.Typer(no_args_is_help=True, help="The results as static pages.")
 LOOPBACK = "127.0.0.1"
@@ -20,7 +24,7 @@ def view(
 ) -> None:
     """Serve the results on the web until interrupted: leaderboard, runs, items, and the API."""
     from eval_pipeline.settings import Settings
-    from eval_pipeline.viewer.serving import listen, serve
+    from eval_pipeline.viewer.serve import listen, serve
 
     settings = Settings.from_env()
     listener = listen(host, port)
@@ -30,7 +34,14 @@ def view(
         complain("Whoever reaches this machine can read all results: see [web] in the settings.")
     at = f"[{host}]" if ":" in host else host
     address = f"http://{at}:{listener.getsockname()[1]}/"
-    serve(settings, listener, lambda: say(f"Results: {address} (Ctrl-C ends it)"))
+    serve(settings, listener, lambda: say(f"Results: {address} (Ctrl-C ends it)"), _queue)
+
+
+def _queue(settings: "Settings") -> "Waiting | None":
+    """Read Dagster's queue; Dagster takes a second to load, so only when metrics are asked for."""
+    from eval_pipeline.defs.queue import look_at_queue
+
+    return look_at_queue(settings)
 
 
 @site.command("build")
@@ -47,7 +58,7 @@ def build(
 ) -> None:
     """Write the same pages as files that anyone can publish."""
     from eval_pipeline.settings import Settings
-    from eval_pipeline.viewer.site import build as build_site
+    from eval_pipeline.viewer.static_site import build as build_site
 
     settings = Settings.from_env()
     with results(settings):

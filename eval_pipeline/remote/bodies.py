@@ -1,4 +1,4 @@
-"""The body of a request: read bit by bit, unpacked bit by bit, and never more than is allowed."""
+"""Request bodies: read and unpacked in pieces, never more than the limit."""
 
 import zlib
 from collections.abc import Callable
@@ -10,10 +10,11 @@ from starlette.requests import Request
 from eval_pipeline.remote.refusals import RefusedError, TooLargeError, WrongTypeError
 
 GZIP = 16 + zlib.MAX_WBITS
+MOST_DIGITS = 19
 
 
 class Unpacker:
-    """Hands on what comes, unpacked, as long as it is not more than so many bytes."""
+    """Writes what it is fed, unpacked, up to a limit of bytes."""
 
     def __init__(self, write: Callable[[bytes], Any], most: int, encoding: str) -> None:
         self._write = write
@@ -22,7 +23,7 @@ class Unpacker:
         self._gzip = zlib.decompressobj(GZIP) if encoding == "gzip" else None
 
     def feed(self, data: bytes) -> None:
-        """Some more of it."""
+        """Unpack another piece."""
         if self._gzip is None:
             self._hand_on(data)
             return
@@ -38,7 +39,7 @@ class Unpacker:
             data = self._gzip.unconsumed_tail
 
     def finish(self) -> None:
-        """That was all."""
+        """Check that the packed body was complete."""
         if self._gzip is not None and not self._gzip.eof:
             raise RefusedError("The body ends before what gzip packed does.")
 
@@ -52,9 +53,10 @@ class Unpacker:
 async def receive(
     request: Request, write: Callable[[bytes], Any], *, most: int, media_type: str
 ) -> None:
-    """Reads the body of a request into `write`, unless it is too large or of another type."""
+    """Read the body of a request into `write`, unless it is too large or of another type."""
     encoding = _encoding(request, media_type)
-    if _announced(request) > most:
+    length = request.headers.get("content-length", "")
+    if length.isdecimal() and len(length) <= MOST_DIGITS and int(length) > most:
         raise TooLargeError(f"More than {most} bytes are not taken at once.")
     unpacker = Unpacker(write, most, encoding)
     async for data in request.stream():
@@ -70,8 +72,3 @@ def _encoding(request: Request, media_type: str) -> str:
     if encoding not in ("identity", "gzip"):
         raise WrongTypeError("The body may be packed with gzip, and with nothing else.")
     return encoding
-
-
-def _announced(request: Request) -> int:
-    length = request.headers.get("content-length", "")
-    return int(length) if length.isdecimal() and len(length) < len("1" * 20) else 0

@@ -21,18 +21,21 @@ from eval_pipeline.record import Record
 from eval_pipeline.records import BenchmarkVersion, Judgement, Prediction, Run
 from eval_pipeline.remote.client import PushError, Server
 from eval_pipeline.remote.messages import (
+    JSON,
+    LINES,
     MOST_BYTES,
     MOST_RECORDS,
+    RUNS_PATH,
+    VERSIONS_PATH,
     ClosedRun,
     KeptVersion,
     OpenedRun,
     Received,
     RunToOpen,
+    encode_segment,
 )
-from eval_pipeline.remote.routes import JSON, LINES, RUNS_PATH, VERSIONS_PATH
 from eval_pipeline.results.runs import FoundRun
 from eval_pipeline.runs import RunError
-from eval_pipeline.viewer.links import spelled
 
 BATCH_BYTES = MOST_BYTES // 4
 """Of one request: less than may be sent, so that little is sent again if the line breaks."""
@@ -87,7 +90,7 @@ def _push(journal: Journal, server: Server, model: str, run_id: str) -> Pushed:
     seen = Past.of(journal.read(SIGHTINGS)).latest.get(model)
     wanted = [as_line(RunToOpen(run=run, sighting=seen))]
     opened = server.post(RUNS_PATH, OpenedRun, wanted, JSON)
-    path = f"{RUNS_PATH}/{spelled(run_id)}/{spelled(model)}"
+    path = f"{RUNS_PATH}/{encode_segment(run_id)}/{encode_segment(model)}"
     sent: set[str] = set()
     predictions = _push_all(server, f"{path}/predictions", predictions_of(journal, run, sent))
     judgements = _push_all(server, f"{path}/judgements", judgements_of(journal, run, sent))

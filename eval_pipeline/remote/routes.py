@@ -18,12 +18,21 @@ from eval_pipeline.record import Record
 from eval_pipeline.remote.bodies import receive
 from eval_pipeline.remote.checking import parsed
 from eval_pipeline.remote.messages import (
+    JSON,
+    LINES,
     MOST_BYTES,
     MOST_BYTES_OF_ITEMS,
+    OF_A_RUN,
+    RUNS_PATH,
+    VERSIONS_PATH,
+    BadPathError,
     Judgements,
     Predictions,
     Refusal,
     RunToOpen,
+    decode_segment,
+    encode_segment,
+    parse_hashed,
 )
 from eval_pipeline.remote.receiving import Receiver
 from eval_pipeline.remote.refusals import (
@@ -37,11 +46,7 @@ from eval_pipeline.remote.tokens import Tokens, TokenScope
 from eval_pipeline.remote.versions import keep_version
 from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.settings import Settings
-from eval_pipeline.viewer.links import BadPathError, is_hashed, meant, spelled
 
-JSON, LINES = "application/json", "application/x-ndjson"
-VERSIONS_PATH, RUNS_PATH = "/api/v1/benchmark-versions", "/api/v1/runs"
-OF_A_RUN = f"{RUNS_PATH}/{{run_id}}/{{model}}"
 BUSY = "Somebody else is at work on this: try again later."
 NOT_NOW = "The server can not do this now; its log says why. Nothing is lost: try again later."
 
@@ -54,7 +59,7 @@ def routes(settings: Settings, tokens: Tokens, warehouse: Warehouse) -> list[Rou
     """What writes to this deployment, each by token only."""
     # Nowhere else is the journal of production open, and every way to it asks for a token.
     journal = replace(warehouse.journal, read_only=False)
-    door = _Door(settings, tokens, Receiver(replace(warehouse, journal=journal)))
+    door = AuthenticatedRoutes(settings, tokens, Receiver(replace(warehouse, journal=journal)))
     answers = {
         VERSIONS_PATH: door.keep_version,
         RUNS_PATH: door.open_run,
@@ -69,7 +74,7 @@ def routes(settings: Settings, tokens: Tokens, warehouse: Warehouse) -> list[Rou
 
 
 @dataclass(frozen=True)
-class _Door:
+class AuthenticatedRoutes:
     settings: Settings
     tokens: Tokens
     receiver: Receiver
@@ -131,11 +136,11 @@ class _Door:
     def _find(self, run_part: str, model_part: str) -> tuple[str, str]:
         journal = self.receiver.journal
         try:
-            run_id, model = meant(run_part), meant(model_part)
+            run_id, model = decode_segment(run_part), decode_segment(model_part)
         except BadPathError:
             run_id, model = "", ""
-        if is_hashed(model_part):
-            known = (one for one in journal.parts(RUNS) if spelled(one) == model_part)
+        if parse_hashed(model_part) is not None:
+            known = (one for one in journal.parts(RUNS) if encode_segment(one) == model_part)
             model = next(known, "")
         if not (run_id and model and journal.exists(RUNS, model, run_id)):
             raise UnknownError("There is no such run of this model here: open it first.")

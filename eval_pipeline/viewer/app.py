@@ -1,72 +1,120 @@
-"""The server: pages, files and the API, each made by somebody else."""
+"""The web server: pages, files and the API by address."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict
 from typing import Any
 from urllib.parse import parse_qsl
 
+from prometheus_client import CollectorRegistry
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
-from starlette.routing import Route
+from starlette.routing import Route, compile_path
 
 from eval_pipeline.errors import MendableError
+from eval_pipeline.remote.messages import BadPathError, decode_segment
 from eval_pipeline.remote.routes import routes as writing_routes
 from eval_pipeline.remote.tokens import Tokens
 from eval_pipeline.settings import Settings
-from eval_pipeline.viewer import api, describing
-from eval_pipeline.viewer.addresses import PAGES, RUN, Parts
-from eval_pipeline.viewer.counting import Counted, Requests
-from eval_pipeline.viewer.exposition import MEDIA_TYPE, exposed
-from eval_pipeline.viewer.gauges import of_now, of_results
-from eval_pipeline.viewer.guarding import API, COOKIE, HEALTH, METRICS, Guard, Sessions
+from eval_pipeline.viewer import api, openapi
+from eval_pipeline.viewer.auth import API, COOKIE, HEALTH, METRICS, AuthMiddleware, Sessions
+from eval_pipeline.viewer.cache import Answer, PageRenderer
 from eval_pipeline.viewer.health import Health
-from eval_pipeline.viewer.kept import Answer
-from eval_pipeline.viewer.links import BadPathError, Links, meant
-from eval_pipeline.viewer.making import MakeDocument, Maker, find_model
-from eval_pipeline.viewer.page import AskedError, NotThereError, Page, View
-from eval_pipeline.viewer.pages.items import image
-from eval_pipeline.viewer.queue import Queue
-from eval_pipeline.viewer.rendering import TYPES, render, static_files
+from eval_pipeline.viewer.metrics import (
+    MEDIA_TYPE,
+    DagsterQueue,
+    MetricsMiddleware,
+    ReadQueue,
+    exposed,
+    of_now,
+    of_results,
+)
+from eval_pipeline.viewer.pages import compare, items, leaderboard, models, runs
+from eval_pipeline.viewer.routes import (
+    AskedError,
+    Links,
+    NotThereError,
+    Page,
+    Parts,
+    Row,
+    View,
+    find_model,
+)
+from eval_pipeline.viewer.templates import TYPES, render, static_files
 
 LONGEST_FORM = 4_000
+RUN = "/runs/{run_id}/{model}/"
 Handler = Callable[[Request], Awaitable[Response]]
+MakePage = Callable[[View, Parts], Page]
+PAGES: Mapping[str, MakePage] = {
+    "/": leaderboard.leaderboard,
+    "/leaderboard/{suite}/": leaderboard.leaderboard,
+    "/leaderboard/{suite}/{category}/": leaderboard.leaderboard,
+    "/versions/": leaderboard.versions,
+    "/versions/{version}/": leaderboard.old_leaderboard,
+    "/models/": models.models,
+    "/models/{model}/": models.model,
+    "/runs/": runs.runs,
+    "/history/{page}/": runs.runs,
+    "/runs/{run_id}/": runs.launch,
+    RUN: runs.run,
+    f"{RUN}report/": models.report,
+    f"{RUN}items/{{show}}/{{page}}/": runs.items,
+    f"{RUN}item/{{suite}}/{{item_id}}/": items.reply,
+    "/items/{suite}/{item_id}/": items.item,
+    "/compare/": lambda view, _: compare.compare(view, view.asked.getlist("m")),
+    "/compare/{one}/{other}/": lambda view, at: compare.pair(
+        view, find_model(view, at["one"]), find_model(view, at["other"])
+    ),
+}
+_PATTERNS = [(compile_path(address)[0], make) for address, make in PAGES.items()]
 
 
-def build_app(settings: Settings) -> Starlette:
-    """All that `evals view` serves."""
-    maker = Maker(settings)
+def find_page(path: str) -> tuple[MakePage, Parts]:
+    """Return what makes the page at a path, and the decoded parts of the path."""
+    for pattern, make in _PATTERNS:
+        if found := pattern.match(f"/{path}"):
+            return make, {name: decode_segment(part) for name, part in found.groupdict().items()}
+    raise NotThereError(f"There is no page {path}.")
+
+
+def no_queue(_: Settings) -> None:
+    """Stand in for Dagster's queue where it is not read."""
+
+
+def build_app(settings: Settings, queue: ReadQueue = no_queue) -> Starlette:
+    """Return the application that `evals view` serves; `queue` reads Dagster's queue."""
+    renderer = PageRenderer(settings)
     tokens = Tokens(settings.tokens)
-    sessions, requests = Sessions(tokens), Requests()
+    sessions, requests = Sessions(tokens), CollectorRegistry()
     routes = [
         Route(HEALTH, _health(Health(settings))),
-        Route(METRICS, _metrics(maker, requests, Queue(settings))),
-        *(Route(address, _page(maker, make)) for address, make in PAGES.items()),
-        Route(f"{RUN}progress.json", _progress(maker)),
-        Route("/items/{suite}/{item_id}/image.{form}", _image(maker)),
+        Route(METRICS, _metrics(renderer, requests, DagsterQueue(settings, queue))),
+        *(Route(address, _cached(renderer.page, make)) for address, make in PAGES.items()),
+        Route(f"{RUN}progress.json", _cached(renderer.document, _progress)),
+        Route("/items/{suite}/{item_id}/image.{form}", _image(renderer)),
         Route("/static/{name}", _static()),
         Route("/login", _login(sessions), methods=["GET", "POST"]),
-        Route("/api/", _page(maker, lambda view, _: describing.documentation(view))),
-        Route(describing.ADDRESS, _document(maker, lambda view, _: describing.openapi(view))),
-        *(Route(one.address, _document(maker, one.make)) for one in api.DOCUMENTS),
-        *writing_routes(settings, tokens, maker.warehouse),
+        Route("/api/", _cached(renderer.page, openapi.documentation)),
+        Route(openapi.ADDRESS, _cached(renderer.document, openapi.openapi)),
+        *(Route(one.address, _cached(renderer.document, one.make)) for one in api.DOCUMENTS),
+        *writing_routes(settings, tokens, renderer.warehouse),
     ]
-    guard = Middleware(
-        Guard,
+    auth = Middleware(
+        AuthMiddleware,
         hosts=settings.web.hosts,
         sessions=None if settings.web.public else sessions,
     )
-    told = {Exception: _failed, HTTPException: _refused, MendableError: _missing}
-    before = [Middleware(Counted, requests=requests), guard]
-    return Starlette(routes=routes, middleware=before, exception_handlers=told)  # type: ignore[arg-type]
+    handlers = {Exception: _failed, HTTPException: _refused, MendableError: _missing}
+    before = [Middleware(MetricsMiddleware, registry=requests), auth]
+    return Starlette(routes=routes, middleware=before, exception_handlers=handlers)  # type: ignore[arg-type]
 
 
 def _health(health: Health) -> Handler:
-    async def show(request: Request) -> Response:
-        del request
+    async def show(_: Request) -> Response:
         report = await health.report()
         status = 200 if report.is_well else 503
         return JSONResponse(report.as_json(), status, {"Cache-Control": "no-store"})
@@ -74,67 +122,45 @@ def _health(health: Health) -> Handler:
     return show
 
 
-def _metrics(maker: Maker, requests: Requests, queue: Queue) -> Handler:
+def _metrics(renderer: PageRenderer, requests: CollectorRegistry, queue: DagsterQueue) -> Handler:
     def make() -> str:
-        published = maker.kept_text(METRICS, lambda view: exposed(of_results(view.db)))
-        at_work = maker.follower.at_work()
-        now = [*of_now(maker.settings, at_work), *queue.families(), *requests.families()]
-        return published + exposed(now)
+        published = renderer.text(METRICS, lambda view: exposed(of_results(view.db)))
+        now = of_now(renderer.settings, renderer.tail.at_work())
+        return published + exposed([*now, *queue.families(), *requests.collect()])
 
-    async def show(request: Request) -> Response:
-        del request
+    async def show(_: Request) -> Response:
         return Response(await run_in_threadpool(make), headers={"Content-Type": MEDIA_TYPE})
 
     return show
 
 
-def _page(maker: Maker, make: Callable[[View, Parts], Page]) -> Handler:
+def _cached(answered: Callable[..., Answer], make: Callable[[View, Parts], Any]) -> Handler:
+    """Serve a page or a document, as `answered` makes it of what `make` returns."""
+
     async def show(request: Request) -> Response:
         path, parts = request.url.path.removeprefix("/"), _parts(request)
         answer = await run_in_threadpool(
-            maker.kept_page, path, request.query_params, lambda view: make(view, parts)
+            answered, path, request.query_params, lambda view: make(view, parts)
         )
         return _sent(request, answer)
 
     return show
 
 
-def _document(maker: Maker, make: Callable[[View, Parts], Any]) -> Handler:
-    async def show(request: Request) -> Response:
-        parts = _parts(request)
-        return await _made(maker, request, lambda view: make(view, parts))
-
-    return show
-
-
-def _progress(maker: Maker) -> Handler:
-    async def show(request: Request) -> Response:
-        parts = _parts(request)
-
-        def make(view: View) -> Any:
-            found = view.follower.of(parts["run_id"], find_model(view, parts["model"]))
-            if found is None:
-                raise NotThereError("There is no such run.")
-            return asdict(found)
-
-        return await _made(maker, request, make)
-
-    return show
+def _progress(view: View, at: Parts) -> Row:
+    found = view.tail.of(at["run_id"], find_model(view, at["model"]))
+    if found is None:
+        raise NotThereError("There is no such run.")
+    return asdict(found)
 
 
-async def _made(maker: Maker, request: Request, make: MakeDocument) -> Response:
-    path = request.url.path.removeprefix("/")
-    answer = await run_in_threadpool(maker.kept_document, path, request.query_params, make)
-    return _sent(request, answer)
-
-
-def _image(maker: Maker) -> Handler:
+def _image(renderer: PageRenderer) -> Handler:
     async def show(request: Request) -> Response:
         parts = _parts(request)
 
         def make() -> bytes:
-            with maker.look(Links("")) as view:
-                return image(view, parts["suite"], parts["item_id"], parts["form"])
+            with renderer.look(Links("")) as view:
+                return items.image(view, parts)
 
         return Response(await run_in_threadpool(make), media_type=f"image/{parts['form']}")
 
@@ -161,7 +187,12 @@ def _login(sessions: Sessions) -> Handler:
         if request.method == "POST":
             session = await run_in_threadpool(sessions.begin, await _token(request))
             if session is not None:
-                return _let_in(request, session)
+                response = RedirectResponse("./", 303)
+                secure = request.url.scheme == "https"
+                response.set_cookie(
+                    COOKIE, session, httponly=True, samesite="strict", secure=secure
+                )
+                return response
             words = "That token does not open these results."
         page = Page("login.html", "Who are you?", {"words": words})
         return Response(render(page, Links("login")), 401 if words else 200, media_type="text/html")
@@ -170,7 +201,7 @@ def _login(sessions: Sessions) -> Handler:
 
 
 async def _token(request: Request) -> str:
-    """What was typed into the form."""
+    """Return the token that was typed into the form."""
     content = bytearray()
     async for part in request.stream():
         content += part
@@ -179,23 +210,16 @@ async def _token(request: Request) -> str:
     return dict(parse_qsl(content.decode("ascii", "replace"))).get("token", "")
 
 
-def _let_in(request: Request, session: str) -> Response:
-    response = RedirectResponse("./", 303)
-    secure = request.url.scheme == "https"
-    response.set_cookie(COOKIE, session, httponly=True, samesite="strict", secure=secure)
-    return response
-
-
 def _parts(request: Request) -> Parts:
-    """The parts of the address; what can not be meant by anything is nowhere."""
+    """Return the decoded parts of the address; one that no name is encoded as is not found."""
     try:
-        return {name: meant(part) for name, part in request.path_params.items()}
+        return {name: decode_segment(part) for name, part in request.path_params.items()}
     except BadPathError:
         raise HTTPException(404) from None
 
 
 def _sent(request: Request, answer: Answer) -> Response:
-    """Packed for who can unpack it, and only if it is not known already."""
+    """Return the answer, packed if the client can unpack it, and only if it is not cached there."""
     headers = {"ETag": answer.tag, "Cache-Control": "private, no-cache", "Vary": "Accept-Encoding"}
     if answer.tag in request.headers.get("if-none-match", ""):
         return Response(None, 304, headers)
@@ -215,7 +239,7 @@ async def _refused(request: Request, error: HTTPException) -> Response:
 
 
 async def _failed(request: Request, error: Exception) -> Response:
-    # What happened stands in the server's log; nobody knows what the error says.
+    # The details are in the server's log: the error's own words may hold anything.
     return _trouble(request, 500, f"{type(error).__name__}: see the server's log.")
 
 

@@ -1,4 +1,4 @@
-"""Whether this server is fit to serve: told to anybody, in words that name no files."""
+"""Health of this server, readable without a token, in words that name no files."""
 
 import asyncio
 import os
@@ -26,16 +26,16 @@ LONGEST_S = 5.0
 """A disk that has not answered by then hangs."""
 WELL = "ok"
 HELD = "Conflicting lock"
-"""DuckDB's words for a file that somebody writes to: whoever reads has a fresh one made."""
+"""DuckDB's words for a file that is being written: readers get a fresh copy."""
 
 
 class UnfitError(MendableError):
-    """Something is not as it is to be; the message says what."""
+    """A check failed; the message says what is wrong."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """What was found, by what was looked at."""
+    """Results by check."""
 
     checks: Mapping[str, str]
     looked_at: float = field(default_factory=time.monotonic)
@@ -50,7 +50,7 @@ class Report:
 
 
 class Health:
-    """Looks once for all who ask within a second, and waits for nothing that hangs."""
+    """Checks at most once a second for all requests, and does not wait for checks that hang."""
 
     def __init__(self, settings: Settings, longest_s: float = LONGEST_S) -> None:
         self._settings = settings
@@ -59,9 +59,9 @@ class Health:
         self._looking: Future[Report] | None = None
 
     async def report(self) -> Report:
-        """How it is now, or was a moment ago."""
-        looking = self._looking
-        if looking is None or (looking.done() and _is_old(looking.result())):
+        """Return the report of now, or of a moment ago."""
+        looking, oldest = self._looking, time.monotonic() - KEPT_S
+        if looking is None or (looking.done() and looking.result().looked_at < oldest):
             looking = self._looking = self._own_thread.submit(look, self._settings)
         try:
             waiting = asyncio.shield(asyncio.wrap_future(looking))
@@ -71,12 +71,8 @@ class Health:
 
 
 def look(settings: Settings) -> Report:
-    """Looks at all of it, at the cost of opening a file."""
+    """Run all checks, at the cost of opening a file."""
     return Report({name: _words(check, settings) for name, check in _CHECKS.items()})
-
-
-def _is_old(report: Report) -> bool:
-    return time.monotonic() > report.looked_at + KEPT_S
 
 
 def _words(check: Callable[[Settings], None], settings: Settings) -> str:
@@ -109,18 +105,14 @@ def _journal(settings: Settings) -> None:
     journal = open_journal(settings)
     if not journal.root.is_dir():
         # Where nothing was ever evaluated there is none yet.
-        if _has_runs(settings):
-            raise UnfitError("It is gone: mount or restore it.")
+        with opened(settings.database) as db:
+            if db.sql("select 1 from runs limit 1").fetchone() is not None:
+                raise UnfitError("It is gone: mount or restore it.")
         return
     journal.parts(RUNS)  # refuses what a newer version wrote
-    # In production nobody but the API writes.
+    # In production only the API writes.
     if settings.production is None and not os.access(journal.root, os.W_OK | os.X_OK):
         raise UnfitError("It can not be written.")
-
-
-def _has_runs(settings: Settings) -> bool:
-    with opened(settings.database) as db:
-        return db.sql("select 1 from runs limit 1").fetchone() is not None
 
 
 def _disk(settings: Settings) -> None:

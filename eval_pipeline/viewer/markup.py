@@ -1,7 +1,7 @@
-"""What models wrote, as HTML that can do nothing: Markdown, formulas, code in colours, differences.
+"""Renders replies of models as safe HTML: Markdown, formulas, highlighted code, differences.
 
-Whatever comes in is text of somebody else's. Nothing of it becomes a tag, an attribute or an
-address but what is named here; where it can not be rendered, it is shown as it is.
+The input is untrusted. Only the tags, attributes and addresses named here get into the output;
+text that cannot be rendered is shown as it is.
 """
 
 import re
@@ -22,21 +22,13 @@ from markdown_it.utils import OptionsDict
 from markupsafe import Markup, escape
 from pygments.formatters import HtmlFormatter
 from pygments.lexer import Lexer
-from pygments.lexers.configs import TOMLLexer
-from pygments.lexers.css import CssLexer
-from pygments.lexers.data import JsonLexer
-from pygments.lexers.diff import DiffLexer
-from pygments.lexers.javascript import JavascriptLexer, TypeScriptLexer
-from pygments.lexers.python import PythonLexer
-from pygments.lexers.shell import BashLexer
-from pygments.lexers.special import TextLexer
-from pygments.lexers.sql import SqlLexer
+from pygments.lexers import get_lexer_by_name
 from pygments.token import Text, _TokenType
 
 from eval_pipeline.untrusted import printable
 
 LONGEST_MARKDOWN = 60_000
-"""Characters: of longer texts nobody reads more rendered, and rendering takes its time."""
+"""Characters: rendering longer texts takes too long."""
 LONGEST_CODE = 100_000
 LONGEST_LOOK_S = 0.1
 MOST_LINES = 2_000
@@ -60,7 +52,7 @@ _VALUE = re.compile(r"[\w.%+\- ]{1,40}")
 
 
 def markdown(text: str, longest: int = LONGEST_MARKDOWN, *, breaks: bool = True) -> Markup:
-    """Rendered as Markdown with formulas; what is too long for that comes back as it is.
+    """Render Markdown with formulas; too long a text is returned as it is.
 
     With `breaks`, lines end where they end in the text, as models mean it.
     """
@@ -74,27 +66,27 @@ def markdown(text: str, longest: int = LONGEST_MARKDOWN, *, breaks: bool = True)
 
 
 def as_text(text: str) -> Markup:
-    """As it is, line by line."""
+    """Return the text as it is, line by line."""
     return Markup('<pre class="text">{}</pre>').format(printable(text))
 
 
 def code(text: str, path: str) -> Markup:
-    """A file in the colours of its language, which its name tells."""
+    """Highlight a file in its language, known by the suffix of its path."""
     return _coloured(text, _lexer(path.rpartition(".")[2]))
 
 
 def difference(path: str, before: str, after: str) -> Markup | None:
-    """What `after` has otherwise, with lines around it; None if it is the same, or too long."""
+    """Return a unified diff; None if the texts are the same, or too long."""
     old, new = before.splitlines(), after.splitlines()
     if max(len(old), len(new)) > MOST_LINES:
         return None
     names = f"reference/{path}", f"reply/{path}"
     lines = list(unified_diff(old, new, *names, lineterm="", n=CONTEXT_LINES))
-    return _coloured("\n".join(lines), DiffLexer()) if lines else None
+    return _coloured("\n".join(lines), get_lexer_by_name("diff")) if lines else None
 
 
 def colours() -> str:
-    """The style sheet for code, light and dark."""
+    """Return the style sheet for code, light and dark."""
     light, dark = (
         HtmlFormatter(style=name).get_style_defs(".code")  # type: ignore[no-untyped-call]
         for name in ("xcode", "github-dark")
@@ -103,7 +95,7 @@ def colours() -> str:
 
 
 def formula(tex: str, *, block: bool) -> Markup:
-    """A formula as MathML; what can not be read as one is shown as it was written."""
+    """Render a formula as MathML; one that cannot be parsed is shown as it was written."""
     delimiter = "$$" if block else "$"
     written = Markup('<code class="tex">{}</code>').format(f"{delimiter}{tex}{delimiter}")
     if len(tex) > LONGEST_FORMULA or _MACROS.search(tex):
@@ -116,7 +108,7 @@ def formula(tex: str, *, block: bool) -> Markup:
 
 
 def _mathml(element: Element) -> Iterator[Markup]:
-    """Only tags and attributes that are known to be harmless; everything else is text."""
+    """Yield tags and attributes that are known to be harmless; everything else is text."""
     tag = element.tag.rpartition("}")[2]
     known = tag in _TAGS
     if known:
@@ -139,7 +131,7 @@ def _attributes(element: Element) -> Markup:
 
 
 class _Renderer(RendererHTML):
-    """Links lead out without telling from where; formulas are MathML; code is in colours."""
+    """Renders links without a referrer, formulas as MathML and code highlighted."""
 
     def render(self, tokens: Sequence[Token], options: OptionsDict, env: Any) -> str:
         self._formulas = 0
@@ -157,7 +149,7 @@ class _Renderer(RendererHTML):
         return str(_coloured(tokens[idx].content, _lexer(language)))
 
     def code_block(self, tokens: Sequence[Token], idx: int, *_: Any) -> str:
-        return str(_coloured(tokens[idx].content, TextLexer(stripnl=False)))
+        return str(_coloured(tokens[idx].content, _lexer("")))
 
     def formula(self, tokens: Sequence[Token], idx: int, *_: Any) -> str:
         token = tokens[idx]
@@ -168,7 +160,7 @@ class _Renderer(RendererHTML):
 
 
 _CLOSING = {"$$": "$$", "$": "$", "\\[": "\\]", "\\(": "\\)"}
-"""What a formula begins with, the longer ones first, and what it ends with."""
+"""The delimiters of formulas by their opening, the longer ones first."""
 
 
 def _read_formula(state: StateInline, silent: bool) -> bool:  # noqa: FBT001  (as it is called)
@@ -188,7 +180,7 @@ def _read_formula(state: StateInline, silent: bool) -> bool:  # noqa: FBT001  (a
 
 
 def _end_of_formula(state: StateInline, start: int, opening: str) -> int | None:
-    """Where it ends; $ between words and before numbers is money."""
+    """Return the end of a formula; $ between words and before numbers is money."""
     closing, text = _CLOSING[opening], state.src
     # What is known not to come any more is not looked for again: there may be thousands.
     if state.env.get("of") is not text:
@@ -210,7 +202,7 @@ def _end_of_formula(state: StateInline, start: int, opening: str) -> int | None:
 
 
 def _reader(*, breaks: bool) -> MarkdownIt:
-    """Made anew each time: it is asked by several threads, and counts."""
+    """Return a new parser each time: it counts, and several threads render."""
     reader = MarkdownIt("commonmark", {"html": False, "breaks": breaks}, renderer_cls=_Renderer)
     # An image would be fetched from wherever a model says.
     reader.enable("table").disable(["image", "html_inline", "html_block"])
@@ -218,22 +210,19 @@ def _reader(*, breaks: bool) -> MarkdownIt:
     return reader
 
 
-_LANGUAGES: Mapping[str, type[Lexer]] = {
-    **dict.fromkeys(("py", "pyi", "python"), PythonLexer),
-    **dict.fromkeys(("ts", "mts", "cts", "typescript"), TypeScriptLexer),
-    **dict.fromkeys(("js", "mjs", "cjs", "jsx", "tsx", "javascript"), JavascriptLexer),
-    **dict.fromkeys(("json", "jsonc"), JsonLexer),
-    **dict.fromkeys(("sh", "bash", "shell"), BashLexer),
-    "toml": TOMLLexer,
-    "css": CssLexer,
-    "sql": SqlLexer,
-    "diff": DiffLexer,
+_LANGUAGES: Mapping[str, str] = {
+    **dict.fromkeys(("py", "pyi", "python"), "python"),
+    **dict.fromkeys(("ts", "mts", "cts", "typescript"), "typescript"),
+    **dict.fromkeys(("js", "mjs", "cjs", "jsx", "tsx", "javascript"), "javascript"),
+    **dict.fromkeys(("json", "jsonc"), "json"),
+    **dict.fromkeys(("sh", "bash", "shell"), "bash"),
+    **{name: name for name in ("toml", "css", "sql", "diff")},
 }
-"""By suffix, or by the name after a fence."""
+"""By suffix, or by the name after a fence; all other text has no colours."""
 
 
 def _lexer(language: str) -> Lexer:
-    return _LANGUAGES.get(language.casefold(), TextLexer)(stripnl=False)
+    return get_lexer_by_name(_LANGUAGES.get(language.casefold(), "text"), stripnl=False)
 
 
 def _coloured(text: str, lexer: Lexer) -> Markup:
@@ -245,7 +234,7 @@ def _coloured(text: str, lexer: Lexer) -> Markup:
 
 
 def _tokens(text: str, lexer: Lexer) -> Iterator[tuple[_TokenType, str]]:
-    """As long as it is quick: a text can be made so that all of it would take minutes."""
+    """Yield tokens up to a deadline: highlighting a hostile text could take minutes."""
     until, told = time.monotonic() + LONGEST_LOOK_S, 0
     for kind, value in lexer.get_tokens(text):
         yield kind, value

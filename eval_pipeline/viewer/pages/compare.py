@@ -6,7 +6,7 @@ from typing import Any
 from eval_pipeline.results.queries import query, rows
 from eval_pipeline.results.side_by_side import compare_sides
 from eval_pipeline.runs import RunError
-from eval_pipeline.viewer.page import NotThereError, Page, Row, View
+from eval_pipeline.viewer.routes import NotThereError, Page, Row, View
 
 MOST_DIFFERENCES = 200
 FEWEST, MOST = 2, 12

@@ -21,18 +21,16 @@ from eval_pipeline.item_report.page import facts
 from eval_pipeline.item_report.prompt import image_name, text_of
 from eval_pipeline.journal.files import JournalError
 from eval_pipeline.records import Item, ItemKey
+from eval_pipeline.remote.messages import parse_hashed
 from eval_pipeline.results.queries import query, rows
-from eval_pipeline.viewer.links import hash_in
 from eval_pipeline.viewer.markup import as_text, code, difference, markdown
-from eval_pipeline.viewer.page import NotThereError, Page, Row, View
+from eval_pipeline.viewer.routes import NotThereError, Page, Parts, Row, View, find_model
 
 _IMAGE = re.compile(r"data:image/(png|jpeg|gif|webp);base64,")
 MOST_FILES = 20
 """So many are shown in colours; more of them are only named."""
-
-
 _items = lru_cache(maxsize=4)(past_items)
-"""Where the items of a version stand in its files, which never change."""
+"""The places of a version's items in its files, which never change."""
 
 
 class File(NamedTuple):
@@ -58,9 +56,10 @@ class Sample(NamedTuple):
     record: Markup
 
 
-def reply(view: View, run_id: str, model: str, suite: str, item_id: str) -> Page:
-    """An item in a run, from the prompt to the verdict."""
-    chosen = Chosen(run_id, model, planned(view, run_id, model, suite, item_id))
+def reply(view: View, at: Parts) -> Page:
+    """Show an item in a run, from the prompt to the verdict."""
+    run_id, model = at["run_id"], find_model(view, at["model"])
+    chosen = Chosen(run_id, model, planned(view, run_id, model, at["suite"], at["item_id"]))
     try:
         case = look_into(view.db, view.settings, view.journal, chosen, items=_items)
     except (JournalError, KeyError):
@@ -92,9 +91,9 @@ def reply(view: View, run_id: str, model: str, suite: str, item_id: str) -> Page
     )
 
 
-def item(view: View, suite: str, item_id: str) -> Page:
-    """What every model replied to an item, side by side."""
-    known = find_item(view, suite, item_id)
+def item(view: View, at: Parts) -> Page:
+    """Show what every model replied to an item, side by side."""
+    known = find_item(view, at["suite"], at["item_id"])
     found = others(view, ItemKey(known["suite"], known["item_id"]))
     return Page(
         "item.html",
@@ -114,7 +113,7 @@ def item(view: View, suite: str, item_id: str) -> Page:
 
 
 def find_item(view: View, suite: str, item_id: str) -> Row:
-    """The item of that name, as it was loaded last."""
+    """Return the item of that name, as it was loaded last."""
     found = rows(query(view.db, "viewer/item_known", _named(suite, item_id)))
     if not found:
         raise NotThereError(f"There is no item {suite}/{item_id}.")
@@ -122,20 +121,20 @@ def find_item(view: View, suite: str, item_id: str) -> Row:
 
 
 def others(view: View, key: ItemKey) -> list[Row]:
-    """What each model replied in its latest run that has a reply."""
+    """Return what each model replied in its latest run that has a reply."""
     return rows(query(view.db, "viewer/item_everywhere", key._asdict()))
 
 
 def image_form(uri: str | None) -> str | None:
-    """The suffix of an image's file; None if there is none that a browser can be trusted with."""
+    """Return the suffix of an image's file; None if its type is not safe to send to a browser."""
     found = _IMAGE.match(uri or "")
     return found[1] if found else None
 
 
-def image(view: View, suite: str, item_id: str, form: str) -> bytes:
-    """The image of an item."""
-    uri = find_item(view, suite, item_id)["image"]
-    if image_form(uri) != form:
+def image(view: View, at: Parts) -> bytes:
+    """Return the image of an item."""
+    uri = find_item(view, at["suite"], at["item_id"])["image"]
+    if image_form(uri) != at["form"]:
         raise NotThereError("That item has no such image.")
     try:
         return base64.b64decode(uri.partition(",")[2], validate=True)
@@ -144,7 +143,7 @@ def image(view: View, suite: str, item_id: str, form: str) -> bytes:
 
 
 def planned(view: View, run_id: str, model: str, suite: str, item_id: str) -> ItemKey:
-    """The item of the run's plan that a path means, also if it stands for a long name."""
+    """Return the item of the run's plan, also if its parts are hashes of long names."""
     given = {"run_id": run_id, "model": model, **_named(suite, item_id)}
     found = query(view.db, "viewer/planned_item", given).fetchone()
     if found is None:
@@ -153,9 +152,9 @@ def planned(view: View, run_id: str, model: str, suite: str, item_id: str) -> It
 
 
 def _named(suite: str, item_id: str) -> Row:
-    """What parts of a path mean: names, or what stands for long ones."""
+    """Return the parts as query parameters: names, and the hashes of long ones."""
     parts = {"suite": suite, "item_id": item_id}
-    return {**parts, "suite_hash": hash_in(suite), "item_hash": hash_in(item_id)}
+    return {**parts, "suite_hash": parse_hashed(suite), "item_hash": parse_hashed(item_id)}
 
 
 def _reference(item: Item) -> list[tuple[str, Markup]]:
@@ -197,7 +196,7 @@ def _file(item: Item, path: str, text: str) -> File:
 
 
 def _request(case: Case, sample: int) -> Markup | None:
-    """As it would be sent now, images named: see whether the prompt is exact."""
+    """Return the request as it would be sent now, with images named, to compare prompts."""
     make = case.report.prompt.request
     return None if make is None else _json(_without_images(make(sample)))
 

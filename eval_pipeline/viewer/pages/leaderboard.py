@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
+from eval_pipeline.remote.messages import encode_segment, parse_hashed
 from eval_pipeline.results.queries import query, rows
-from eval_pipeline.viewer import links
+from eval_pipeline.viewer import routes
 from eval_pipeline.viewer.charts import Chart, cost_chart
-from eval_pipeline.viewer.page import NotThereError, Page, Row, View
+from eval_pipeline.viewer.routes import NotThereError, Page, Parts, Row, View
 
 FILTERS = ("experiment", "vendor", "provider")
 """What rows can be narrowed to, by the names of their columns."""
@@ -38,8 +39,9 @@ class Board:
         return all(row["simulated"] for row in self.rows)
 
 
-def leaderboard(view: View, suite: str | None = None, category: str | None = None) -> Page:
-    """The published version; of one suite or category only if one is named."""
+def leaderboard(view: View, at: Parts) -> Page:
+    """Show the published version; of one suite or category only if one is named."""
+    suite, category = at.get("suite"), at.get("category")
     slices = rows(query(view.db, "viewer/slices"))
     if suite is not None:
         suite, category = _slice(slices, suite, category)
@@ -53,7 +55,7 @@ def leaderboard(view: View, suite: str | None = None, category: str | None = Non
             "slices": slices,
             "suite": suite,
             "category": category,
-            "version": _published(view),
+            "version": next((one for one in all_versions(view) if one["is_published"]), None),
             "left_out": left_out(view) if suite is None else [],
             "is_old": False,
         },
@@ -61,20 +63,22 @@ def leaderboard(view: View, suite: str | None = None, category: str | None = Non
 
 
 def _slice(slices: Sequence[Row], suite: str, category: str | None) -> tuple[str, str | None]:
-    """The slice that parts of a path mean."""
+    """Return the slice of the parts of an address."""
     for one in slices:
-        same_category = (
-            one["category"] is None
-            if category is None
-            else one["category"] is not None and links.names(category, one["category"])
-        )
-        if same_category and links.names(suite, one["suite"]):
+        if _matches(category, one["category"]) and _matches(suite, one["suite"]):
             return one["suite"], one["category"]
     raise NotThereError("The leaderboard has no such suite or category.")
 
 
-def old_leaderboard(view: View, version: str) -> Page:
-    """How models stood under a version that is no longer the published one."""
+def _matches(part: str | None, name: str | None) -> bool:
+    if part is None or name is None or parse_hashed(part) is None:
+        return part == name
+    return part == encode_segment(name)
+
+
+def old_leaderboard(view: View, at: Parts) -> Page:
+    """Show the leaderboard of one benchmark version."""
+    version = at["version"]
     about = next((one for one in all_versions(view) if one["benchmark_version"] == version), None)
     if about is None:
         raise NotThereError(f"There is no benchmark version {version}.")
@@ -91,28 +95,23 @@ def old_leaderboard(view: View, version: str) -> Page:
     )
 
 
-def versions(view: View) -> Page:
-    """Every benchmark version, the latest first."""
+def versions(view: View, at: Parts) -> Page:
+    """Show every benchmark version, the latest first."""
     return Page("versions.html", "Benchmark versions", {"versions": all_versions(view)})
 
 
 def left_out(view: View) -> list[Row]:
-    """Runs that are not on the leaderboard, and why."""
+    """Return the runs that are not on the leaderboard, with the reasons."""
     found = rows(query(view.db, "summaries/left_out"))
-    return [{**row, "run_id": _run_id(view, row)} for row in found]
-
-
-def _run_id(view: View, row: Row) -> str:
-    given = {"begins": row["run"], "model": row["model"]}
-    return str(rows(query(view.db, "summaries/runs_named", given))[0]["run_id"])
+    for row in found:
+        given = {"begins": row["run"], "model": row["model"]}
+        row["run_id"] = rows(query(view.db, "summaries/runs_named", given))[0]["run_id"]
+    return found
 
 
 def all_versions(view: View) -> list[Row]:
+    """Return every benchmark version, the latest first."""
     return rows(query(view.db, "summaries/versions_in_full"))
-
-
-def _published(view: View) -> Row | None:
-    return next((one for one in all_versions(view) if one["is_published"]), None)
 
 
 def _shown(view: View, found: Sequence[Row]) -> dict[str, Any]:
@@ -136,7 +135,7 @@ def _shown(view: View, found: Sequence[Row]) -> dict[str, Any]:
 
 
 def _drawn(view: View, board: Board) -> Chart | None:
-    to_runs = [view.links.to(links.run_path(row["run_id"], row["model"])) for row in board.rows]
+    to_runs = [view.links.to(routes.run_path(row["run_id"], row["model"])) for row in board.rows]
     return cost_chart(board.rows, to_runs)
 
 

@@ -11,26 +11,27 @@ from eval_pipeline.analysis.report.paths import (
 )
 from eval_pipeline.results.queries import query, rows
 from eval_pipeline.results.runs import model_rows, run_rows
-from eval_pipeline.viewer import links
+from eval_pipeline.viewer import routes
 from eval_pipeline.viewer.charts import calibration_chart, history_chart
 from eval_pipeline.viewer.markup import markdown
-from eval_pipeline.viewer.page import NotThereError, Page, Row, View
+from eval_pipeline.viewer.routes import NotThereError, Page, Parts, Row, View, find_model
 
 MOST_RECURRING = 50
 LARGEST_REPORT = 1_000_000
 _COMMENT = re.compile(r"^<!--.*-->$", re.MULTILINE)
 
 
-def models(view: View) -> Page:
-    """The whole catalog; those with results first."""
+def models(view: View, at: Parts) -> Page:
+    """Show the whole catalog, models with results first."""
     found = model_rows(view.db)
     found.sort(key=lambda row: (row["run_id"] is None, not row["selected"], row["model"]))
     simulated = any(row["simulated"] for row in found if row["run_id"] is not None)
     return Page("models.html", "Models", {"models": found, "simulated": simulated})
 
 
-def model(view: View, name: str) -> Page:
-    """One model over all its runs."""
+def model(view: View, at: Parts) -> Page:
+    """Show one model over all its runs."""
+    name = find_model(view, at["model"])
     about = next(iter(rows(query(view.db, "viewer/model", {"model": name}))), None)
     if about is None:
         raise NotThereError(f"There is no model {name}.")
@@ -53,7 +54,7 @@ def model(view: View, name: str) -> Page:
             "experiment": experiment,
             "profile": rows(query(view.db, "viewer/profile", asked)),
             "history": history_chart(
-                runs, [view.links.to(links.run_path(run["run_id"], name)) for run in runs]
+                runs, [view.links.to(routes.run_path(run["run_id"], name)) for run in runs]
             ),
             "calibration": calibration_chart(_bins(view, stands)) if stands else None,
             "recurring": rows(
@@ -71,7 +72,7 @@ def _bins(view: View, stands: Row) -> list[Row]:
 
 
 def reports_of(view: View, name: str) -> list[Row]:
-    """The reports on the model's runs, the latest first."""
+    """Return the reports on the model's runs, the latest first."""
     try:
         found = list(reports_in(folder_of(view.settings.reports, name)))
     except ReportError:
@@ -82,8 +83,9 @@ def reports_of(view: View, name: str) -> list[Row]:
     ]
 
 
-def report(view: View, run_id: str, name: str) -> Page:
-    """Why items of a run failed, as people read it."""
+def report(view: View, at: Parts) -> Page:
+    """Show the report on why items of a run failed."""
+    run_id, name = at["run_id"], find_model(view, at["model"])
     found = next((one for one in reports_of(view, name) if one["run_id"] == run_id), None)
     if found is None:
         raise NotThereError("There is no report on that run: evals analyze writes one.")

@@ -10,8 +10,16 @@ from eval_pipeline.analysis.report.paths import known_report
 from eval_pipeline.coding.records import STEPS
 from eval_pipeline.results.queries import query, rows
 from eval_pipeline.results.runs import FoundRun, rows_of, run_rows
-from eval_pipeline.viewer import links
-from eval_pipeline.viewer.page import NotThereError, Page, Row, View
+from eval_pipeline.viewer import routes
+from eval_pipeline.viewer.routes import (
+    NotThereError,
+    Page,
+    Parts,
+    Row,
+    View,
+    find_model,
+    parse_page_number,
+)
 
 RUNS_A_PAGE = 50
 ITEMS_A_PAGE = 100
@@ -28,7 +36,7 @@ WENT = ("right", "partly", "wrong", "no verdict", "no answer", "not asked")
 
 
 class Category(NamedTuple):
-    """The items of a category as they went."""
+    """The items of a category with their outcomes."""
 
     suite: str
     name: str
@@ -48,9 +56,10 @@ class PageOfList(NamedTuple):
     pages: int
 
 
-def runs(view: View, page: int = 1) -> Page:
-    """The newest first; those at work before all."""
-    at_work = view.follower.at_work() if page == 1 and not view.links.static else []
+def runs(view: View, at: Parts) -> Page:
+    """List runs, active ones first, then the newest first."""
+    page = parse_page_number(at.get("page", "1"))
+    at_work = view.tail.at_work() if page == 1 and not view.links.static else []
     found = run_rows(view.db, [one.run_id for one in at_work])
     shown = page_of(found, page, RUNS_A_PAGE)
     return Page(
@@ -66,8 +75,9 @@ def runs(view: View, page: int = 1) -> Page:
     )
 
 
-def launch(view: View, run_id: str) -> Page:
-    """The runs that one launch opened, one of each model."""
+def launch(view: View, at: Parts) -> Page:
+    """List the runs that one launch opened, one of each model."""
+    run_id = at["run_id"]
     found = [run for run in run_rows(view.db, ()) if run["run_id"] == run_id]
     if not found:
         raise NotThereError(f"There is no run {run_id}.")
@@ -76,9 +86,10 @@ def launch(view: View, run_id: str) -> Page:
     return Page("runs.html", f"Run {run_id[:8]}", {**shown, "simulated": simulated})
 
 
-def run(view: View, run_id: str, model: str) -> Page:
-    """One run: how replies ended, item by item, where code failed, and how far it is."""
-    progress = None if view.links.static else view.follower.of(run_id, model)
+def run(view: View, at: Parts) -> Page:
+    """Show one run: outcomes of replies by item, failed steps of code, and its progress."""
+    run_id, model = at["run_id"], find_model(view, at["model"])
+    progress = None if view.links.static else view.tail.of(run_id, model)
     about = _about(view, run_id, model)
     if about is None:
         if progress is None:
@@ -106,8 +117,10 @@ def run(view: View, run_id: str, model: str) -> Page:
     )
 
 
-def items(view: View, run_id: str, model: str, show: str, page: int) -> Page:
-    """The items of a run, all or some, a page at a time."""
+def items(view: View, at: Parts) -> Page:
+    """List the items of a run, all or some, a page at a time."""
+    run_id, model, show = at["run_id"], find_model(view, at["model"]), at["show"]
+    page = parse_page_number(at["page"])
     about = _about(view, run_id, model)
     if about is None or show not in SHOWN:
         raise NotThereError(f"There is no such list of items of run {run_id}.")
@@ -120,7 +133,7 @@ def items(view: View, run_id: str, model: str, show: str, page: int) -> Page:
         {
             "run": about,
             "entries": found,
-            "make": lambda page: links.items_path(run_id, model, show, page),
+            "make": lambda page: routes.items_path(run_id, model, show, page),
             "show": show,
             "shown": SHOWN,
             "page": page,
@@ -130,8 +143,13 @@ def items(view: View, run_id: str, model: str, show: str, page: int) -> Page:
     )
 
 
+def pages_of_runs(view: View) -> int:
+    """Return the number of pages that list runs."""
+    return _pages(len(run_rows(view.db, ())), RUNS_A_PAGE)
+
+
 def pages_of_items(view: View, run_id: str, model: str) -> Iterator[tuple[str, int]]:
-    """Every list of items there is, page by page."""
+    """Yield every list of items of a run, page by page."""
     about = _about(view, run_id, model)
     for show in SHOWN if about else ():
         for page in range(1, _pages(_count(view, about or {}, show), ITEMS_A_PAGE) + 1):
@@ -155,15 +173,13 @@ def _count(view: View, about: Row, show: str) -> int:
 
 
 def _counts(view: View, about: Row, items: Sequence[Row]) -> dict[str, int]:
-    """How long each list is: told by the items if they are all there."""
+    """Return the length of each list, counted from the items if they are complete."""
     if items and items[0]["found"] > len(items):
         return {name: _count(view, about, name) for name in SHOWN}
-    return {
-        "all": len(items),
-        "failed": sum(one["went"] != "right" for one in items),
-        **{
-            name: sum(one[name] for one in items) for name in SHOWN if name not in ("all", "failed")
-        },
+    others = [name for name in SHOWN if name not in ("all", "failed")]
+    failed = sum(one["went"] != "right" for one in items)
+    return {"all": len(items), "failed": failed} | {
+        name: sum(one[name] for one in items) for name in others
     }
 
 
@@ -177,7 +193,7 @@ def _name(about: Row) -> dict[str, Any]:
 
 
 def page_of(found: Sequence[Row], page: int, size: int) -> PageOfList:
-    """A page of what was found."""
+    """Return one page of a list."""
     shown = found[(page - 1) * size : page * size]
     if not shown and page > 1:
         raise NotThereError("The list is not that long.")

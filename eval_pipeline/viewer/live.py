@@ -1,4 +1,4 @@
-"""Runs that are at work, as the journal tells it: the file of results has them when they land."""
+"""Progress of active runs, read from the journal: the file of results has them when they land."""
 
 import math
 import time
@@ -32,7 +32,7 @@ BRIEFS: tuple[Stream[PredictionBrief] | Stream[JudgementBrief], ...] = (
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run is."""
+    """The progress of a run."""
 
     run_id: str
     model: str
@@ -48,22 +48,22 @@ class Progress:
 
 @dataclass
 class _Tail:
-    """What was read of a file: how far, and the last word on each reply, whether it is well."""
+    """The part of a file that was read, and by reply whether its last line is a result."""
 
     offset: int = 0
-    told: dict[tuple[str, ...], bool] = field(default_factory=dict)
+    last: dict[tuple[str, ...], bool] = field(default_factory=dict)
 
     def note(self, brief: Brief) -> None:
         match brief:
             case PredictionBrief():
                 key = (brief.suite, brief.item_id, str(brief.sample))
-                self.told[key] = brief.outcome.is_result
+                self.last[key] = brief.outcome.is_result
             case JudgementBrief():
-                self.told[(brief.prediction_id,)] = brief.score is not None
+                self.last[(brief.prediction_id,)] = brief.score is not None
 
 
-class Follower:
-    """Counts what comes, reading nothing twice; for as many as ask."""
+class JournalTail:
+    """Counts new lines of the journal, reading none twice, for all readers."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
@@ -73,18 +73,18 @@ class Follower:
         self._looked_at = -math.inf
 
     def is_busy(self) -> bool:
-        """Whether any launch is at work."""
+        """Return whether any launch is active."""
         return bool(self._launches())
 
     def at_work(self) -> list[Progress]:
-        """Every run that a living process is at work on."""
+        """Return the runs that a living process works on."""
         runs = {
             (run.run_id, run.model): run for one in self._launches() for run in self._runs_of(one)
         }
         return [self._progress(run, at_work=True) for run in runs.values()]
 
     def of(self, run_id: str, model: str) -> Progress | None:
-        """How far that run is; None if there is none."""
+        """Return the progress of a run; None if there is no such run."""
         run = next((one for one in self._past(model) if one.run_id == run_id), None)
         if run is None:
             return None
@@ -92,14 +92,14 @@ class Follower:
         return self._progress(run, at_work=(run_id, model) in working)
 
     def _launches(self) -> list[str]:
-        """Looked up once a second: to look, their locks are taken for a moment."""
+        """Return active launches, looked up once a second: that takes their locks for a moment."""
         if time.monotonic() > self._looked_at + LOOK_EVERY_S:
             self._known = running_run_ids(self._journal.root)
             self._looked_at = time.monotonic()
         return self._known
 
     def _runs_of(self, launch: str) -> Iterator[PastRun]:
-        """What the launch opened, or the run of each of its models that was last written to."""
+        """Yield the launch's own runs, or the last written run of each of its models."""
         for model in self._journal.parts(ATTEMPTS):
             if not self._journal.exists(ATTEMPTS, model, launch):
                 continue
@@ -124,7 +124,7 @@ class Follower:
 
     def _progress(self, run: PastRun, *, at_work: bool) -> Progress:
         with self._lock:
-            answers, verdicts = (self._last_words(stream, run) for stream in BRIEFS)
+            answers, verdicts = (self._last_results(stream, run) for stream in BRIEFS)
         items = len(orjson.loads(run.plan_text)) if run.plan_text else len(run.plan)
         return Progress(
             run.run_id,
@@ -139,18 +139,18 @@ class Follower:
             at_work=at_work,
         )
 
-    def _last_words(
+    def _last_results(
         self, stream: Stream[PredictionBrief] | Stream[JudgementBrief], run: PastRun
     ) -> list[bool]:
-        told: dict[tuple[str, ...], bool] = {}
+        last: dict[tuple[str, ...], bool] = {}
         for path in self._journal.files(stream, run.model, run.run_id):
             tail = self._tails.setdefault(path, _Tail())
             try:
                 self._read_on(path, tail, stream.record)
             except (FileCompactedError, FileNotFoundError):  # packed meanwhile, with the same lines
                 self._tails.pop(path)
-            told |= tail.told
-        return list(told.values())
+            last |= tail.last
+        return list(last.values())
 
     def _read_on(self, path: Path, tail: _Tail, record: type[Brief]) -> None:
         if path.suffix != JSONL:

@@ -11,7 +11,8 @@ from uvicorn.config import LOGGING_CONFIG
 from eval_pipeline.errors import MendableError
 from eval_pipeline.logs import JsonLines, write_lines
 from eval_pipeline.settings import Settings
-from eval_pipeline.viewer.app import build_app
+from eval_pipeline.viewer.app import build_app, no_queue
+from eval_pipeline.viewer.metrics import ReadQueue
 
 BEHIND_RUNS = 10
 """How nice it is to a run on the same machine."""
@@ -55,15 +56,20 @@ class _Server(uvicorn.Server):
         self._begun()
 
 
-def serve(settings: Settings, listener: socket.socket, begun: Callable[[], None]) -> None:
-    """Serves until interrupted."""
+def serve(
+    settings: Settings,
+    listener: socket.socket,
+    begun: Callable[[], None],
+    queue: ReadQueue = no_queue,
+) -> None:
+    """Serve until interrupted."""
     with suppress(OSError):
         os.nice(BEHIND_RUNS)
     as_json = settings.log == "json"
     if as_json:
         write_lines(JsonLines(settings.redact), EVERYBODY)
     config = uvicorn.Config(
-        build_app(settings),
+        build_app(settings, queue),
         log_config=None if as_json else LOGGING_CONFIG,
         log_level="warning",
         server_header=False,

@@ -1,4 +1,4 @@
-"""Pages into HTML: the templates, and how numbers, times and names are written in them."""
+"""Renders pages as HTML: the templates, and the formats of numbers, times and names in them."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -10,10 +10,9 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from eval_pipeline.results.queries import PACKAGE
 from eval_pipeline.results.tables.format import SCOPES, one_line, rank_range
 from eval_pipeline.untrusted import printable
-from eval_pipeline.viewer import links
-from eval_pipeline.viewer.links import Links
+from eval_pipeline.viewer import routes
 from eval_pipeline.viewer.markup import colours
-from eval_pipeline.viewer.page import Page
+from eval_pipeline.viewer.routes import Links, Page
 
 HERE = PACKAGE / "viewer"
 STATIC = HERE / "static"
@@ -21,7 +20,7 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'"
 )
-"""What a page may load: nothing but our own files, and nothing that stands in the page itself."""
+"""The Content-Security-Policy: pages load our own files only, and run nothing inline."""
 TYPES = {
     "css": "text/css; charset=utf-8",
     "js": "text/javascript; charset=utf-8",
@@ -33,7 +32,7 @@ SMALLEST_CHANCE = 0.001
 
 
 def render(page: Page, at: Links) -> str:
-    """The whole page, as seen from where it stands."""
+    """Return the HTML of a page, with links relative to its address."""
     template = _templates().get_template(page.template)
     return template.render(
         {**page.shown, "title": page.title, "at": at, "to": at.to, "policy": POLICY}
@@ -42,7 +41,7 @@ def render(page: Page, at: Links) -> str:
 
 @cache
 def static_files() -> Mapping[str, bytes]:
-    """The style sheet and the script, by name."""
+    """Return the style sheets, the script and the icon by name."""
     found = {path.name: path.read_bytes() for path in sorted(STATIC.iterdir())}
     return {**found, "code.css": colours().encode()}
 
@@ -56,80 +55,68 @@ def _templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {
-        "percent": percent,
-        "points": points,
-        "usd": usd,
-        "seconds": seconds,
-        "whole": whole,
-        "decimals": decimals,
-        "chance": chance,
-        "minute": minute,
-        "day": day,
-        "line": line,
-        "text": printable,
-        "scope": scope,
-    }
-    environment.globals |= {"path": links, "rank_range": rank_range}
+    formats = (percent, points, usd, seconds, whole, decimals, chance, minute, day, line, scope)
+    environment.filters |= {one.__name__: one for one in formats} | {"text": printable}
+    environment.globals |= {"path": routes, "rank_range": rank_range}
     return environment
 
 
 def percent(share: float | None, digits: int = 1) -> str:
-    """A share as people read it."""
+    """Format a share as a percentage."""
     return NOTHING if share is None else f"{100 * share:.{digits}f}%"
 
 
 def points(difference: float | None) -> str:
-    """A difference of shares, with its sign."""
+    """Format a difference of shares in points, with its sign."""
     return NOTHING if difference is None else f"{100 * difference:+.1f}"
 
 
 def usd(amount: float | None) -> str:
-    """Dollars, with as many digits as tell something."""
+    """Format dollars, small amounts with more digits."""
     if amount is None:
         return NOTHING
     return f"{amount:,.2f}" if amount >= 1 else f"{amount:.4f}"
 
 
 def seconds(duration: float | None) -> str:
-    """How long something took."""
+    """Format a duration."""
     if duration is None:
         return NOTHING
     return f"{duration:.1f} s" if duration >= 1 else f"{duration:.2f} s"
 
 
 def whole(number: float | None) -> str:
-    """A count."""
+    """Format a count."""
     return NOTHING if number is None else f"{number:,.0f}"
 
 
 def decimals(number: float | None, digits: int = 3) -> str:
-    """A number to so many digits."""
+    """Format a number with this number of digits."""
     return NOTHING if number is None else f"{number:.{digits}f}"
 
 
 def chance(p_value: float) -> str:
-    """A p-value; what is smaller than its digits is not 0."""
+    """Format a p-value; one too small for its digits is not 0."""
     return f"{p_value:.3f}" if p_value >= SMALLEST_CHANCE else f"< {SMALLEST_CHANCE}"
 
 
 def minute(moment: datetime | None) -> str:
-    """A time in UTC."""
+    """Format a time in UTC."""
     return NOTHING if moment is None else f"{moment:%Y-%m-%d %H:%M}"
 
 
 def day(moment: datetime | None) -> str:
-    """A day in UTC."""
+    """Format a day in UTC."""
     return NOTHING if moment is None else f"{moment:%Y-%m-%d}"
 
 
 def line(text: Any, longest: int = LONGEST_LINE) -> str:
-    """The beginning of a text without its line breaks."""
+    """Return the beginning of a text without its line breaks."""
     if text is None:
         return ""
     return one_line(printable(str(text)[: 4 * longest]), longest)
 
 
 def scope(name: str) -> str:
-    """How much of the benchmark a run covers, if not all."""
+    """Return the part of the benchmark that a run covers, if not all."""
     return SCOPES.get(name, "")

@@ -1,7 +1,8 @@
-"""Who may read, by which name of this machine, and what browsers are told not to do."""
+"""Authentication of readers, names this server answers to, and security headers for browsers."""
 
 import secrets
 from collections.abc import Collection
+from contextlib import suppress
 from ipaddress import ip_address
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -10,17 +11,17 @@ from starlette.responses import JSONResponse, PlainTextResponse, RedirectRespons
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from eval_pipeline.remote.tokens import Tokens
-from eval_pipeline.viewer.links import Links
-from eval_pipeline.viewer.rendering import POLICY
+from eval_pipeline.viewer.routes import Links
+from eval_pipeline.viewer.templates import POLICY
 
 HEALTH, METRICS = "/health", "/metrics"
 OPEN = ("/login", "/static/", HEALTH)
-"""What anybody may ask for: to be able to say who they are, or whether the server is well."""
+"""Open without a token, for logging in and for health checks."""
 API = "/api/v1/"
 COOKIE = "evals_session"
 MOST_SESSIONS = 1_000
 READING = ("read", "write", "production")
-"""The scopes of tokens that may read: who may write may look at what is there."""
+"""The scopes of tokens that may read: a token for writing may read too."""
 HEADERS = {
     "Content-Security-Policy": f"{POLICY}; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
@@ -31,14 +32,14 @@ HEADERS = {
 
 
 class Sessions:
-    """Browsers that have shown a token; they are forgotten when the server ends."""
+    """Sessions of browsers that have shown a token; they end with the server."""
 
     def __init__(self, tokens: Tokens) -> None:
         self._tokens = tokens
         self._secrets: dict[str, str] = {}
 
     def begin(self, secret: str) -> str | None:
-        """The name of a new session; None if the token opens nothing."""
+        """Return the name of a new session; None if the token may not read."""
         if not self._opens(secret):
             return None
         while len(self._secrets) >= MOST_SESSIONS:
@@ -48,7 +49,7 @@ class Sessions:
         return session
 
     def allow(self, connection: HTTPConnection) -> bool:
-        """Whether who asks has a token, or had one when the session began, that is still good."""
+        """Return whether the token of the request or of its session is valid now."""
         kind, _, secret = connection.headers.get("authorization", "").partition(" ")
         if kind.casefold() == "bearer":
             return self._opens(secret.strip())
@@ -60,8 +61,8 @@ class Sessions:
         return token is not None and any(scope in READING for scope in token.scopes)
 
 
-class Guard:
-    """Stands before all: refuses, or passes on and adds what browsers are to know."""
+class AuthMiddleware:
+    """Refuses requests or passes them on, and adds the security headers."""
 
     def __init__(
         self, app: ASGIApp, *, hosts: Collection[str], sessions: Sessions | None = None
@@ -102,21 +103,15 @@ class Guard:
         return RedirectResponse(Links(path.removeprefix("/")).to("login"), 303)
 
     def _is_ours(self, header: str) -> bool:
-        """Whether a browser means us: names of others may lead here too, to look over our readers'
-        shoulders, but no number does."""
+        """Return whether the host is ours: other names may resolve to this machine in an attempt
+        to read results through a visitor's browser (DNS rebinding); numbers cannot."""
         host = header[1:].partition("]")[0] if header.startswith("[") else header.partition(":")[0]
         host = host.casefold().rstrip(".")
-        return host == "localhost" or _is_number(host) or any(_is(host, one) for one in self._hosts)
-
-
-def _is_number(host: str) -> bool:
-    try:
-        ip_address(host)
-    except ValueError:
-        return False
-    return True
-
-
-def _is(host: str, pattern: str) -> bool:
-    """A name, *.name for all below it, or * for all."""
-    return pattern in ("*", host) or (pattern.startswith("*.") and host.endswith(pattern[1:]))
+        with suppress(ValueError):
+            ip_address(host)
+            return True
+        # A setting is a name, *.name for all below it, or * for all.
+        return host == "localhost" or any(
+            one in ("*", host) or (one.startswith("*.") and host.endswith(one[1:]))
+            for one in self._hosts
+        )
