@@ -16,7 +16,7 @@ from eval_pipeline_tests.webserver import a_quick_project, change
 
 QUESTIONS = [a_question(f"q{n:02}") for n in range(20)]
 ESCAPE = "\x1b"
-BARS = re.compile("[━─]{6}")
+BARS = re.compile("[━╸╺]{4}")
 A_PERSON_S = {"CI": ""}
 """The tests themselves may run where nobody looks on."""
 # What a stage does, without Dagster: counts for two models until it is told to go on.
@@ -77,7 +77,7 @@ def test_bars_move_while_models_are_asked_and_leave_nothing_behind(project: Path
 
     assert ended == 0
     assert len(first) == 3
-    assert all(re.search(r"demo/\w+ +[━─]+  asking +\d+/20 ", line) for line in first)
+    assert all(re.search(r"demo/\w+ +[━╸╺]+ +\d+/20 ", line) for line in first)
     assert not BARS.search(terminal.everything.partition("How it went")[0])
     assert "progress model=" not in terminal.everything
     assert terminal.everything.count("20 of 20 asked (20 ok)") == 3
