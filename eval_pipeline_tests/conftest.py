@@ -48,7 +48,6 @@ LONG = [
     "looking",
     "migrating",
     "standing",
-    "plots",
     "planning",
     "judge_code",
     "carrying",

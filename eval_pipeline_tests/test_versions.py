@@ -236,9 +236,9 @@ def test_no_query_and_no_formula_is_forgotten() -> None:
 
     minded = {name for names in FILES.values() for name in names}
 
-    # The cautious ones are for guidelines that are left out, which no asset is about; the front of
-    # the best for their price is drawn, and what another project published is printed: in no table.
-    printed = {"stats/cautious.py", "stats/pareto.py", "stats/published.py"}
+    # The cautious ones are for guidelines that are left out, which no asset is about;
+    # what another project published is printed: in no table.
+    printed = {"stats/cautious.py", "stats/published.py"}
     assert (derived | formulas) - minded == printed
 
 

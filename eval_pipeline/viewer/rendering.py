@@ -9,6 +9,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from eval_pipeline.queries import PACKAGE
 from eval_pipeline.reporting.cells import SCOPES, one_line, rank_range
+from eval_pipeline.results.svg import STYLE
 from eval_pipeline.untrusted import printable
 from eval_pipeline.viewer import links
 from eval_pipeline.viewer.links import Links
@@ -44,7 +45,8 @@ def render(page: Page, at: Links) -> str:
 def static_files() -> Mapping[str, bytes]:
     """The style sheet and the script, by name."""
     found = {path.name: path.read_bytes() for path in sorted(STATIC.iterdir())}
-    return {**found, "code.css": colours().encode()}
+    style = found["style.css"] + STYLE.encode()
+    return {**found, "style.css": style, "code.css": colours().encode()}
 
 
 @cache

@@ -6,8 +6,9 @@ from itertools import groupby
 from typing import Any
 
 from eval_pipeline.queries import query, rows
+from eval_pipeline.results.charts import cost_chart
+from eval_pipeline.results.svg import Chart
 from eval_pipeline.viewer import links
-from eval_pipeline.viewer.charts import Chart, cost_chart
 from eval_pipeline.viewer.page import NotThereError, Page, Row, View
 
 FILTERS = ("experiment", "vendor", "provider")
@@ -135,7 +136,7 @@ def _shown(view: View, found: Sequence[Row]) -> dict[str, Any]:
     }
 
 
-def _drawn(view: View, board: Board) -> Chart | None:
+def _drawn(view: View, board: Board) -> Chart:
     to_runs = [view.links.to(links.run_path(row["run_id"], row["model"])) for row in board.rows]
     return cost_chart(board.rows, to_runs)
 

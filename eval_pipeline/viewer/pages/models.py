@@ -5,8 +5,8 @@ from eval_pipeline.analysis.report.files import ReportError, UnreadableError, re
 from eval_pipeline.analysis.report.naming import folder_of, reports_in
 from eval_pipeline.overview import model_rows, run_rows
 from eval_pipeline.queries import query, rows
+from eval_pipeline.results.charts import calibration_chart, history_chart
 from eval_pipeline.viewer import links
-from eval_pipeline.viewer.charts import calibration_chart, history_chart
 from eval_pipeline.viewer.markup import markdown
 from eval_pipeline.viewer.page import NotThereError, Page, Row, View
 
@@ -36,6 +36,7 @@ def model(view: View, name: str) -> Page:
     stands = ranked[0] if ranked else None
     experiment = stands["experiment"] if stands else view.settings.experiment
     asked = {"model": name, "experiment": experiment}
+    bins = _bins(view, stands) if stands else []
     return Page(
         "model.html",
         name,
@@ -48,7 +49,7 @@ def model(view: View, name: str) -> Page:
             "history": history_chart(
                 runs, [view.links.to(links.run_path(run["run_id"], name)) for run in runs]
             ),
-            "calibration": calibration_chart(_bins(view, stands)) if stands else None,
+            "calibration": calibration_chart(bins) if bins else None,
             "recurring": rows(
                 query(view.db, "viewer/recurring", {"model": name, "most": MOST_RECURRING})
             ),
