@@ -288,7 +288,7 @@ def test_names_in_the_cost_chart_do_not_overlap(count: int) -> None:
         and one[0] < other[0] + other[2]
         and other[0] < one[0] + one[2]
     ]
-    assert len(names) >= min(count, 20) and clashes == []
+    assert len(names) >= min(count, 10) and clashes == []
     assert count == len(names) or f"{count - len(names)} points have no room" in chart.about
 
 

@@ -102,9 +102,9 @@ def _accuracy_row(
 
 def _cells(row: Row, name: str, tied: str) -> tuple[str, ...]:
     low, high = row["rank_low"], row["rank_high"]
-    rank = f"{low:.0f}" if low == high else f"{low:.0f}{_DASH}{high:.0f}" if known(low) else ""
+    ends = dict.fromkeys(f"{end:.0f}" for end in (low, high) if known(end))
     accuracy = f"{row['accuracy']:.1%}" if known(row["accuracy"]) else _DASH
-    return name, accuracy, f"{or_else(row['judged'], 0):,.0f}", rank if known(low) else "", tied
+    return name, accuracy, f"{or_else(row['judged'], 0):,.0f}", _DASH.join(ends), tied
 
 
 def _aligned(ties: Sequence[str]) -> list[str]:
