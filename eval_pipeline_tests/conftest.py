@@ -45,7 +45,6 @@ LONG = [
     "rejudge",
     "looking",
     "standing",
-    "plots",
     "planning",
     "judge_code",
     "carrying",

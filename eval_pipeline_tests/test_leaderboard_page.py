@@ -88,14 +88,14 @@ def test_the_page_shows_the_plots_that_are_there(tmp_path: Path, there: tuple[st
     plots = tmp_path / "reports" / "plots"
     plots.mkdir(parents=True)
     for name in there:
-        (plots / f"{name}.png").touch()
+        (plots / f"{name}.svg").touch()
     report = tmp_path / "reports" / "leaderboard.md"
 
     with published(tmp_path, *three(), benchmark=EXAM).reading() as db:
         write_leaderboard(db, report, NOON)
 
     written = report.read_text("utf-8")
-    assert [name for name in there if f"](plots/{name}.png)" in written] == list(there)
+    assert [name for name in there if f"](plots/{name}.svg)" in written] == list(there)
     assert written.count("](plots/") == len(there)
     assert [path.name for path in report.parent.iterdir()].count("leaderboard.md") == 1
     assert len(list(report.parent.iterdir())) == 2

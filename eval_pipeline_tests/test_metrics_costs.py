@@ -7,21 +7,13 @@ from random import Random
 
 import pytest
 
-from eval_pipeline.plots.files import svg
-from eval_pipeline.plots.results import plot
 from eval_pipeline.records import Prediction, Usage
+from eval_pipeline.results.charts import plot
 from eval_pipeline.results.queries import query
 from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline_tests.boards import EXAM, ITEMS, Records, answers, scores_of, taken, verdicts
 from eval_pipeline_tests.builders import NOON, a_benchmark, a_prediction, a_question, a_run
-from eval_pipeline_tests.test_metrics import (
-    FOUR,
-    Row,
-    a_run_of_four,
-    published,
-    rows,
-    whole_runs,
-)
+from eval_pipeline_tests.test_metrics import FOUR, Row, a_run_of_four, published, rows, whole_runs
 
 COSTS = ("cost_usd", "cost_known_usd", "costs_unknown")
 TOKENS = ("input_tokens", "output_tokens", "reasoning_tokens", "cached_tokens")
@@ -123,7 +115,7 @@ def test_a_model_whose_cost_is_known_in_part_is_not_drawn_as_a_cheap_one(tmp_pat
         ("lab/whole", 0.25 * ITEMS),
     ]
     with warehouse.reading() as db:
-        drawn = svg(plot(db, "accuracy_and_cost")["accuracy_and_cost"]).decode()
+        drawn = plot(db, "accuracy_and_cost")["accuracy_and_cost"].svg()
     assert "Cost unknown, so not drawn: lab/part." in drawn
 
 

@@ -1,22 +1,20 @@
 """The plots of the results: what they are drawn from, the files, and the pictures in the UI."""
 
 import re
+import xml.etree.ElementTree as ET
 from base64 import b64decode
 from collections.abc import Iterator
-from io import BytesIO
 from pathlib import Path
 
 import dagster as dg
 import numpy as np
 import pytest
-from PIL import Image
 
 from eval_pipeline.defs.metadata import plots
 from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.journal import Journal
-from eval_pipeline.plots.files import svg
-from eval_pipeline.plots.results import plot
 from eval_pipeline.records import Run
+from eval_pipeline.results.charts import plot
 from eval_pipeline.results.queries import query
 from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline_tests.boards import EXAM, ITEMS, graded, scores_of, taken, verdicts
@@ -26,7 +24,7 @@ from eval_pipeline_tests.test_pipeline import STAGES, Graph
 
 NAMES = ("accuracy", "accuracy_and_cost", "calibration", "categories")
 IN_METRICS, IN_LEADERBOARD = {"calibration", "categories"}, {"accuracy", "accuracy_and_cost"}
-FILES = {f"{name}.{ending}" for name in NAMES for ending in ("png", "svg")}
+FILES = {f"{name}.svg" for name in NAMES}
 
 
 @pytest.fixture
@@ -35,18 +33,18 @@ def instance() -> Iterator[dg.DagsterInstance]:
         yield instance
 
 
-def picture(metadata: object) -> Image.Image:
+def picture(metadata: object) -> ET.Element:
     """The picture that a piece of Markdown carries in itself."""
     assert isinstance(metadata, dg.MarkdownMetadataValue)
-    found = re.fullmatch(r"!\[.*\]\(data:image/png;base64,(.*)\)", metadata.value or "")
+    found = re.fullmatch(r"!\[.*\]\(data:image/svg\+xml;base64,(.*)\)", metadata.value or "")
     assert found
-    return Image.open(BytesIO(b64decode(found[1])))
+    return ET.fromstring(b64decode(found[1]))
 
 
 def words(warehouse: Warehouse, name: str) -> str:
     """All that is written in a plot."""
     with warehouse.reading() as db:
-        content = svg(plot(db, name)[name]).decode()
+        content = plot(db, name)[name].svg()
     return "\n".join(re.findall(r">([^<>\n]+)</text>", content))
 
 
@@ -65,7 +63,7 @@ def test_the_graph_leaves_plots_in_the_ui_and_in_a_folder(
         (shown,) = result.asset_materializations_for_node(asset)
         pictures = {name for name in shown.metadata if name.startswith("plot_")}
         assert pictures == {f"plot_{name}" for name in expected}
-        assert all(min(picture(shown.metadata[name]).size) > 200 for name in pictures)
+        assert all(picture(shown.metadata[name]).get("role") == "img" for name in pictures)
     assert {path.name for path in settings.plots.iterdir()} == FILES
     assert settings.plots == tmp_path / "reports" / "plots"
     assert b"SIMULATED" in (settings.plots / "accuracy.svg").read_bytes()

@@ -11,7 +11,7 @@ from eval_pipeline_tests.builders import a_warehouse, settings_in
 from eval_pipeline_tests.project import environment, run
 
 HEAVY = {
-    *("dagster", "duckdb", "matplotlib", "numpy", "pandas", "pydantic"),
+    *("dagster", "duckdb", "numpy", "pandas", "pydantic"),
     *("aiohttp", "httpx", "huggingface_hub", "prompt_toolkit", "questionary", "uvloop"),
 }
 TYPERS_OWN = {"pydantic"}
@@ -129,4 +129,4 @@ def test_the_menu_asks_its_first_question_without_dagster() -> None:
     )
 
     there = {name.partition(".")[0] for name in done.stdout.split()}
-    assert there & {"dagster", "matplotlib", "pandas"} == set()
+    assert there & {"dagster", "pandas"} == set()

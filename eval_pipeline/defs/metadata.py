@@ -10,7 +10,9 @@ from tabulate import tabulate
 
 from eval_pipeline.discovery import known_models
 from eval_pipeline.journal import Journal
+from eval_pipeline.journal.files import swap_in
 from eval_pipeline.progress import Stage, under_way
+from eval_pipeline.results.charts import plot
 from eval_pipeline.results.queries import query, rows
 from eval_pipeline.runtime import run_async
 from eval_pipeline.settings import Settings
@@ -19,6 +21,7 @@ from eval_pipeline.untrusted import plain
 
 Metadata = dict[str, int | float | str | dg.MetadataValue[Any]]
 MOST_ROWS = 200
+MOST_IN_CHARTS = 50
 DIGITS = 6
 
 
@@ -55,17 +58,11 @@ def _as_it_is(text: str) -> str:
 def plots(
     db: duckdb.DuckDBPyConnection, folder: Path, *names: str
 ) -> dict[str, dg.MarkdownMetadataValue]:
-    """Plots of the results, shown in the UI; the same as files in the folder."""
-    # Loading matplotlib takes a moment that the other assets do without.
-    from eval_pipeline.plots.files import as_markdown, write_plots  # noqa: PLC0415
-    from eval_pipeline.plots.results import plot  # noqa: PLC0415
-
-    figures = plot(db, *names)
-    write_plots(folder, figures)
-    return {
-        f"plot_{name}": dg.MetadataValue.md(as_markdown(figure, name))
-        for name, figure in figures.items()
-    }
+    """Write the charts into the folder as SVG, and return them for the UI: the best models only."""
+    for name, chart in plot(db, *names).items():
+        swap_in(folder / f"{name}.svg", chart.svg().encode())
+    shown = plot(db, *names, most=MOST_IN_CHARTS)
+    return {f"plot_{name}": dg.MetadataValue.md(chart.markdown()) for name, chart in shown.items()}
 
 
 def listed(texts: Iterable[str]) -> dg.MarkdownMetadataValue:

@@ -8,6 +8,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from eval_pipeline.results.queries import PACKAGE
+from eval_pipeline.results.svg import STYLE
 from eval_pipeline.results.tables.format import SCOPES, one_line, rank_range
 from eval_pipeline.untrusted import printable
 from eval_pipeline.viewer import routes
@@ -43,7 +44,8 @@ def render(page: Page, at: Links) -> str:
 def static_files() -> Mapping[str, bytes]:
     """Return the style sheets, the script and the icon by name."""
     found = {path.name: path.read_bytes() for path in sorted(STATIC.iterdir())}
-    return {**found, "code.css": colours().encode()}
+    style = found["style.css"] + STYLE.encode()
+    return {**found, "style.css": style, "code.css": colours().encode()}
 
 
 @cache

@@ -112,14 +112,14 @@ def leaderboard_page(
     parts.append("No run is complete yet." if rows.empty else HOW_TO_READ)
     parts += ["## Left out", _left_out(left_out)]
     if pictures:
-        parts += ["## Plots", *(f"![{PLOTS[name]}](plots/{name}.png)" for name in pictures)]
+        parts += ["## Plots", *(f"![{PLOTS[name]}](plots/{name}.svg)" for name in pictures)]
     return "\n\n".join([*parts, "## How to renew this page", HOW_TO_RENEW]) + "\n"
 
 
 def write_leaderboard(db: duckdb.DuckDBPyConnection, path: Path, when: datetime) -> None:
     """Puts the page in place as a whole, with those plots that are there."""
     plots = path.parent / "plots"
-    pictures = [name for name in PLOTS if (plots / f"{name}.png").exists()]
+    pictures = [name for name in PLOTS if (plots / f"{name}.svg").exists()]
     page = leaderboard_page(db, when, pictures)
     with translate_os_errors(path):
         swap_in(path, page.encode())

@@ -6,9 +6,10 @@ from itertools import groupby
 from typing import Any
 
 from eval_pipeline.remote.messages import encode_segment, parse_hashed
+from eval_pipeline.results.charts import cost_chart
 from eval_pipeline.results.queries import query, rows
+from eval_pipeline.results.svg import Chart
 from eval_pipeline.viewer import routes
-from eval_pipeline.viewer.charts import Chart, cost_chart
 from eval_pipeline.viewer.routes import NotThereError, Page, Parts, Row, View
 
 FILTERS = ("experiment", "vendor", "provider")
@@ -134,7 +135,7 @@ def _shown(view: View, found: Sequence[Row]) -> dict[str, Any]:
     }
 
 
-def _drawn(view: View, board: Board) -> Chart | None:
+def _drawn(view: View, board: Board) -> Chart:
     to_runs = [view.links.to(routes.run_path(row["run_id"], row["model"])) for row in board.rows]
     return cost_chart(board.rows, to_runs)
 

@@ -9,10 +9,10 @@ from eval_pipeline.analysis.report.paths import (
     read_text,
     reports_in,
 )
+from eval_pipeline.results.charts import calibration_chart, history_chart
 from eval_pipeline.results.queries import query, rows
 from eval_pipeline.results.runs import model_rows, run_rows
 from eval_pipeline.viewer import routes
-from eval_pipeline.viewer.charts import calibration_chart, history_chart
 from eval_pipeline.viewer.markup import markdown
 from eval_pipeline.viewer.routes import NotThereError, Page, Parts, Row, View, find_model
 
@@ -44,6 +44,7 @@ def model(view: View, at: Parts) -> Page:
     stands = ranked[0] if ranked else None
     experiment = stands["experiment"] if stands else view.settings.experiment
     asked = {"model": name, "experiment": experiment}
+    bins = _bins(view, stands) if stands else []
     return Page(
         "model.html",
         name,
@@ -56,7 +57,7 @@ def model(view: View, at: Parts) -> Page:
             "history": history_chart(
                 runs, [view.links.to(routes.run_path(run["run_id"], name)) for run in runs]
             ),
-            "calibration": calibration_chart(_bins(view, stands)) if stands else None,
+            "calibration": calibration_chart(bins) if bins else None,
             "recurring": rows(
                 query(view.db, "viewer/recurring", {"model": name, "most": MOST_RECURRING})
             ),
