@@ -7,11 +7,11 @@ from typing import NamedTuple
 import duckdb
 
 from eval_pipeline.benchmark import current
-from eval_pipeline.catalog import select
-from eval_pipeline.discovery import NOTHING_SELECTED, look
+from eval_pipeline.evaluation.catalog import NOTHING_SELECTED, look
+from eval_pipeline.gateways.catalog import select
+from eval_pipeline.gateways.news import Past
 from eval_pipeline.items import Brief, briefs
 from eval_pipeline.journal import SIGHTINGS, Journal
-from eval_pipeline.news import Past
 from eval_pipeline.queries import query
 from eval_pipeline.records import Model
 from eval_pipeline.running import run_async

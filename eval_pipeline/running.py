@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 
 import uvloop
 
-from eval_pipeline.providers.pace import Halted
+from eval_pipeline.gateways.rate_limiter import Halted
 from eval_pipeline.signals import INTERRUPTIONS, all_like_ctrl_c
 from eval_pipeline.waiting import Moment, Worker
 

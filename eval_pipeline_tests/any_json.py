@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from copy import deepcopy
 from typing import Any
 
+from eval_pipeline.gateways.dialects.base import DIALECTS, DialectName
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
-from eval_pipeline.providers.chat import ChatReply, ProviderError
-from eval_pipeline.providers.dialects.dialect import DIALECTS, DialectName
+from eval_pipeline.gateways.chat import ChatReply, ProviderError
 
 
 def objects_of(words: str) -> st.SearchStrategy[dict[str, Any]]:

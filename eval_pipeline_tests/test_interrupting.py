@@ -15,9 +15,14 @@ from typing import IO, Any
 
 import duckdb
 import pytest
+from eval_pipeline.gateways.demo.replies import question_hash
+from eval_pipeline.gateways.demo.chat_completions import ChatBody
+from eval_pipeline.gateways.rate_limiter import Halted
 from filelock import FileLock
 
 from eval_pipeline.benchmark import current
+from eval_pipeline.gateways.demo.faults import FaultKind, Faults
+from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.journal import (
     JUDGED,
     PREDICTIONS,
@@ -27,11 +32,6 @@ from eval_pipeline.journal import (
     Journal,
     Stream,
 )
-from eval_pipeline.providers.demo.faults import FaultKind, Faults
-from eval_pipeline.providers.demo.minds import question_hash
-from eval_pipeline.providers.demo.server import DemoGateway
-from eval_pipeline.providers.demo.wire import ChatBody
-from eval_pipeline.providers.pace import Halted
 from eval_pipeline.records import Item, Sighting
 from eval_pipeline.running import gently, run_async
 from eval_pipeline.runs import Mode

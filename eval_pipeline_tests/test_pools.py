@@ -17,8 +17,8 @@ from eval_pipeline.alive import alive
 from eval_pipeline.benchmark import current, load_benchmark
 from eval_pipeline.defs import pools
 from eval_pipeline.defs.pools import Pools, pool_of
-from eval_pipeline.providers.demo.faults import Faults
-from eval_pipeline.providers.demo.server import DemoGateway
+from eval_pipeline.gateways.demo.faults import Faults
+from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.records import Model
 from eval_pipeline.runs import Mode
 from eval_pipeline.settings import Settings

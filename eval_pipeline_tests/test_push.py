@@ -20,8 +20,8 @@ from eval_pipeline.defs.schedules import build_schedules
 from eval_pipeline.defs.sensors.discovery import build_discovery
 from eval_pipeline.deployment import journal_of
 from eval_pipeline.finding import FoundRun
+from eval_pipeline.gateways.limits import RetryPolicy
 from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, SIGHTINGS, Journal, ReadOnlyError
-from eval_pipeline.providers.limits import RetryPolicy
 from eval_pipeline.records import Sighting
 from eval_pipeline.remote import pushing
 from eval_pipeline.remote.client import (

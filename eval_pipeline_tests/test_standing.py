@@ -8,10 +8,13 @@ from typing import Any
 
 import duckdb
 import pytest
+from eval_pipeline.gateways.pool import Gateways
 
 from eval_pipeline.alive import alive, launches_at_work
 from eval_pipeline.choosing import unfinished
 from eval_pipeline.finding import runs_to_fix
+from eval_pipeline.gateways.demo.faults import Faults
+from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.journal import ATTEMPTS, SIGHTINGS, Journal
 from eval_pipeline.options import Judge
 from eval_pipeline.overview import (
@@ -21,9 +24,6 @@ from eval_pipeline.overview import (
     other_rows_to_fix,
     run_rows,
 )
-from eval_pipeline.providers.demo.faults import Faults
-from eval_pipeline.providers.demo.server import DemoGateway
-from eval_pipeline.providers.gateways import Gateways
 from eval_pipeline.queries import query, rows
 from eval_pipeline.records import Attempt, Judgement, Model, Prediction, Run, Sighting
 from eval_pipeline.running import run_async

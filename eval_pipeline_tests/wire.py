@@ -10,12 +10,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
+from eval_pipeline.gateways.dialects.base import DIALECTS
 from pydantic import JsonValue
 
-from eval_pipeline.providers.chat import ChatReply, ChatRequest, ProviderError
-from eval_pipeline.providers.client import HttpProvider, open_session
-from eval_pipeline.providers.deadline import Deadline
-from eval_pipeline.providers.dialects.dialect import DIALECTS
+from eval_pipeline.gateways.chat import ChatReply, ChatRequest, ProviderError
+from eval_pipeline.gateways.client import HttpProvider, open_session
+from eval_pipeline.gateways.deadline import Deadline
 from eval_pipeline.records import DialectName
 from eval_pipeline_tests.builders import a_question
 

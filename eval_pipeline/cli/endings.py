@@ -10,12 +10,12 @@ from eval_pipeline.cli.places import open_warehouse
 from eval_pipeline.deployment import journal_of
 from eval_pipeline.errors import MendableError
 from eval_pipeline.finding import find_runs
+from eval_pipeline.gateways.model_lists import shown
 from eval_pipeline.history import PAST_RUNS
 from eval_pipeline.outcomes import Outcome
 from eval_pipeline.outputs import write_outputs
 from eval_pipeline.overview import failed_replies
 from eval_pipeline.progress import Watch
-from eval_pipeline.providers.model_lists import shown
 from eval_pipeline.queries import query, rows
 from eval_pipeline.records import Scope
 from eval_pipeline.reporting.cells import a_table, accuracy, named, usd

@@ -28,7 +28,7 @@ from eval_pipeline.defs.launch import (
     run_job,
 )
 from eval_pipeline.deployment import journal_of, refuse_production
-from eval_pipeline.discovery import look, look_up, pick
+from eval_pipeline.evaluation.catalog import look, look_up, pick
 from eval_pipeline.finding import FoundRun, find_runs, runs_to_fix
 from eval_pipeline.importing.askable import untold, untold_error
 from eval_pipeline.journal import RUNS

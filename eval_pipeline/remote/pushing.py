@@ -7,6 +7,7 @@ from typing import NamedTuple, TypeVar
 
 from eval_pipeline.benchmark import past_items
 from eval_pipeline.finding import FoundRun
+from eval_pipeline.gateways.news import Past
 from eval_pipeline.journal import (
     JUDGED,
     PREDICTIONS,
@@ -17,7 +18,6 @@ from eval_pipeline.journal import (
     Journal,
 )
 from eval_pipeline.journal.lines import as_line
-from eval_pipeline.news import Past
 from eval_pipeline.record import Record
 from eval_pipeline.records import BenchmarkVersion, Judgement, Prediction, Run
 from eval_pipeline.remote.client import PushError, Server

@@ -13,10 +13,10 @@ from eval_pipeline.exam.judge import (
     verdict_request,
 )
 from eval_pipeline.fingerprints import fingerprint
+from eval_pipeline.gateways.chat import ChatRequest
+from eval_pipeline.gateways.pool import Gateways
+from eval_pipeline.gateways.rate_limiter import Halted
 from eval_pipeline.options import PACKAGE
-from eval_pipeline.providers.chat import ChatRequest
-from eval_pipeline.providers.gateways import Gateways
-from eval_pipeline.providers.pace import Halted
 from eval_pipeline.records import FREE, Model, ReplyFormat, Usage
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.asking import Asking, how_to_ask

@@ -10,12 +10,12 @@ import httpx
 
 from eval_pipeline.environment import SettingsError
 from eval_pipeline.gateway import Gateway, RateLimits
-from eval_pipeline.providers.client import CONNECT_TIMEOUT_S, HttpProvider, open_session
-from eval_pipeline.providers.deadline import Deadline
-from eval_pipeline.providers.demo.server import DemoGateway
-from eval_pipeline.providers.dialects.dialect import DIALECTS
-from eval_pipeline.providers.ledger import Ledger, ledger_file
-from eval_pipeline.providers.pace import Meters, Pace
+from eval_pipeline.gateways.client import CONNECT_TIMEOUT_S, HttpProvider, open_session
+from eval_pipeline.gateways.deadline import Deadline
+from eval_pipeline.gateways.demo.server import DemoGateway
+from eval_pipeline.gateways.dialects.base import DIALECTS
+from eval_pipeline.gateways.ledger import Ledger, ledger_file
+from eval_pipeline.gateways.rate_limiter import Meters, Pace
 from eval_pipeline.records import DialectName, Item, Model
 from eval_pipeline.settings import Settings
 

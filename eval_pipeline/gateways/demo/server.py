@@ -22,12 +22,12 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from eval_pipeline.coding.records import CodingTask
-from eval_pipeline.providers.demo import analyst, coder, minds
-from eval_pipeline.providers.demo.faults import NO_FAULTS, FaultKind, Faults
-from eval_pipeline.providers.demo.messages import MessagesBody, messages_error_body
-from eval_pipeline.providers.demo.responses import ResponsesBody
-from eval_pipeline.providers.demo.sending import hang, parse, reset, sent
-from eval_pipeline.providers.demo.wire import Asked, ChatBody, Spoken, error_body
+from eval_pipeline.gateways.demo import analyst, coder, replies
+from eval_pipeline.gateways.demo.faults import NO_FAULTS, FaultKind, Faults
+from eval_pipeline.gateways.demo.messages import MessagesBody, messages_error_body
+from eval_pipeline.gateways.demo.responses import ResponsesBody
+from eval_pipeline.gateways.demo.sending import hang, parse, reset, sent
+from eval_pipeline.gateways.demo.chat_completions import Asked, ChatBody, Spoken, error_body
 from eval_pipeline.records import Item, now
 
 _ABOUT = "The simulated gateway of eval_pipeline: its models are SIMULATED. See GET /v1/models.\n"
@@ -75,7 +75,7 @@ class DemoGateway:
         self,
         items: Sequence[Item],
         *,
-        models: Mapping[str, minds.Mind] = minds.MINDS,
+        models: Mapping[str, replies.Mind] = replies.MINDS,
         faults: Faults = NO_FAULTS,
         port: int = 0,
         api_key: str | None = None,
@@ -85,7 +85,7 @@ class DemoGateway:
         self.seen: Counter[tuple[str, str]] = Counter()
         self.at_once: Counter[str] = Counter()
         self.most_at_once: Counter[str] = Counter()
-        self._questions, self._minds = minds.Questions(items), models
+        self._questions, self._minds = replies.Questions(items), models
         self._port = port
         self._api_key, self._allow_control = api_key, allow_control
         self._numbers = itertools.count(1)
@@ -200,7 +200,7 @@ class DemoGateway:
         mind = self._minds.get(body.model)
         item = self._questions.find(body.asked) if mind and not mind.judges else None
         self.requests[body.model] += 1
-        self.seen[body.model, minds.question_hash(item.question if item else body.asked)] += 1
+        self.seen[body.model, replies.question_hash(item.question if item else body.asked)] += 1
         self._authorise(scope)
         with self._counted(body):
             fault = await self._fault(body)
@@ -244,24 +244,24 @@ class DemoGateway:
             raise _Refused(fault.status, "A simulated fault.", headers=headers)
         return fault.kind if fault else None
 
-    def _text(self, mind: minds.Mind, body: ChatBody, item: Item | None, scope: Scope) -> str:
+    def _text(self, mind: replies.Mind, body: ChatBody, item: Item | None, scope: Scope) -> str:
         if mind.judges:
-            text = minds.judge_reply(body.asked)
+            text = replies.judge_reply(body.asked)
             asked_before = self._attempts[body.content_hash] - 1
             if self._faults.flickers(body.model, body.content_hash, asked_before):
-                text = minds.contrary(text)
+                text = replies.contrary(text)
         else:
             text = self._answer(mind, body, item)
         if not self._faults.echo_key:
             return text
-        for mark in (minds.REPLY_MARK, minds.JUDGE_MARK, analyst.ANALYST_MARK):
+        for mark in (replies.REPLY_MARK, replies.JUDGE_MARK, analyst.ANALYST_MARK):
             text = text.replace(mark, f"{mark} your key is {json.dumps(_key(scope))[1:-1]};", 1)
         return text
 
-    def _answer(self, mind: minds.Mind, body: ChatBody, item: Item | None) -> str:
+    def _answer(self, mind: replies.Mind, body: ChatBody, item: Item | None) -> str:
         if isinstance(item, CodingTask):
             return coder.answer(mind, item, body.seed)
-        return minds.answer(mind, item, self._questions.answers, body.seed)
+        return replies.answer(mind, item, self._questions.answers, body.seed)
 
     def _authorise(self, scope: Scope) -> None:
         if self._api_key is not None and not hmac.compare_digest(
@@ -300,7 +300,7 @@ def _header(scope: Scope, name: bytes) -> str:
     return next(found, b"").decode("latin-1")
 
 
-def _checked(body: ChatBody, mind: minds.Mind | None) -> minds.Mind:
+def _checked(body: ChatBody, mind: replies.Mind | None) -> replies.Mind:
     if mind is None:
         raise HTTPException(404, f"The model '{body.model}' does not exist; see GET /v1/models.")
     if param := body.unsupported(mind):

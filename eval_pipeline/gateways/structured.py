@@ -9,9 +9,9 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import JsonValue
 
+from eval_pipeline.gateways.chat import Asked, ChatReply, ChatRequest, ProviderError
+from eval_pipeline.gateways.rate_limiter import Halted
 from eval_pipeline.outcomes import Outcome
-from eval_pipeline.providers.chat import Asked, ChatReply, ChatRequest, ProviderError
-from eval_pipeline.providers.pace import Halted
 from eval_pipeline.records import Model, ReplyFormat, Usage
 
 QUOTED = 100

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from eval_pipeline.providers.chat import ChatReply
-from eval_pipeline.providers.dialects.errors import Quote
-from eval_pipeline.providers.dialects.thinking import tell_apart
+from eval_pipeline.gateways.chat import ChatReply
+from eval_pipeline.gateways.dialects.errors import Quote
+from eval_pipeline.gateways.dialects.thinking import tell_apart
 from eval_pipeline.records import Usage, whole_characters
 
 DEAREST_REPLY = 1e6

@@ -12,8 +12,7 @@ from typing import NamedTuple
 import httpx
 
 from eval_pipeline.gateway import Gateway
-from eval_pipeline.options import Selection
-from eval_pipeline.providers.model_lists import (
+from eval_pipeline.gateways.model_lists import (
     CatalogError,
     ModelList,
     Redact,
@@ -21,6 +20,7 @@ from eval_pipeline.providers.model_lists import (
     shown,
     static_models,
 )
+from eval_pipeline.options import Selection
 from eval_pipeline.records import Model
 from eval_pipeline.settings import Settings
 

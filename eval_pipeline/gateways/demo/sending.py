@@ -9,7 +9,7 @@ from pydantic import BaseModel, ValidationError
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from eval_pipeline.providers.demo.wire import Reply
+from eval_pipeline.gateways.demo.chat_completions import Reply
 
 LARGEST_BODY = 32 * 1024 * 1024
 _STREAM = [(b"content-type", b"text/event-stream; charset=utf-8")]

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from eval_pipeline.environment import SettingsError
+from eval_pipeline.gateways.chat import ChatRequest, ProviderError
+from eval_pipeline.gateways.deadline import Deadline
+from eval_pipeline.gateways.pool import Gateways
 from eval_pipeline.outcomes import Outcome
-from eval_pipeline.providers.chat import ChatRequest, ProviderError
-from eval_pipeline.providers.deadline import Deadline
-from eval_pipeline.providers.gateways import Gateways
 from eval_pipeline.records import Model
 from eval_pipeline.settings import Settings
 

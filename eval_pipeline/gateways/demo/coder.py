@@ -6,7 +6,7 @@ from functools import partial
 
 from eval_pipeline.coding.records import CodingTask
 from eval_pipeline.coding.reply import as_reply
-from eval_pipeline.providers.demo.minds import REPLY_MARK, Mind, draw, is_right
+from eval_pipeline.gateways.demo.replies import REPLY_MARK, Mind, draw, is_right
 
 _TYPE_ERRORS = {
     ".py": '\nSIMULATED_SLIP: int = "text"\n',

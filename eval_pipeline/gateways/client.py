@@ -16,12 +16,12 @@ import orjson
 from aiohttp.http_exceptions import ContentEncodingError
 from yarl import URL
 
+from eval_pipeline.gateways.chat import ChatReply, ChatRequest, ProviderError
+from eval_pipeline.gateways.deadline import Deadline
+from eval_pipeline.gateways.dialects.base import Collected, Dialect
+from eval_pipeline.gateways.dialects.errors import provider_error
+from eval_pipeline.gateways.limits import parse_retry_after
 from eval_pipeline.outcomes import Outcome
-from eval_pipeline.providers.chat import ChatReply, ChatRequest, ProviderError
-from eval_pipeline.providers.deadline import Deadline
-from eval_pipeline.providers.dialects.dialect import Collected, Dialect
-from eval_pipeline.providers.dialects.errors import provider_error
-from eval_pipeline.providers.limits import parse_retry_after
 from eval_pipeline.records import now, whole_characters
 
 LARGEST_REPLY = 32 * 1024 * 1024

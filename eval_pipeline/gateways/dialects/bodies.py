@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from eval_pipeline.providers.chat import ChatRequest
+from eval_pipeline.gateways.chat import ChatRequest
 
 _INSTRUCTING = ("system", "developer")
 

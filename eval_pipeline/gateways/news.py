@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple, Self
 
-from eval_pipeline.catalog import Catalog
+from eval_pipeline.gateways.catalog import Catalog
 from eval_pipeline.records import Prices, Sighting
 
 MOST_TOLD = 50

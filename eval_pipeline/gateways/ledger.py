@@ -12,8 +12,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 from eval_pipeline.fingerprints import fingerprint
+from eval_pipeline.gateways.limits import LATEST_TIMER_S, Wanted
 from eval_pipeline.journal.disk import explained
-from eval_pipeline.providers.limits import LATEST_TIMER_S, Wanted
 
 FURTHEST_CLOCKS_S = 60.0
 """Clocks of machines that share a file are no further apart: what is, was set back since."""

@@ -5,12 +5,12 @@ from typing import Protocol
 
 from pydantic import JsonValue
 
-from eval_pipeline.providers.chat import ChatRequest
-from eval_pipeline.providers.dialects.chat_completions import ChatCompletions
-from eval_pipeline.providers.dialects.collected import Collected
-from eval_pipeline.providers.dialects.errors import Quote
-from eval_pipeline.providers.dialects.messages import Messages
-from eval_pipeline.providers.dialects.responses import Responses
+from eval_pipeline.gateways.chat import ChatRequest
+from eval_pipeline.gateways.dialects.chat_completions import ChatCompletions
+from eval_pipeline.gateways.dialects.collected import Collected
+from eval_pipeline.gateways.dialects.errors import Quote
+from eval_pipeline.gateways.dialects.messages import Messages
+from eval_pipeline.gateways.dialects.responses import Responses
 from eval_pipeline.records import DialectName
 
 __all__ = ["DIALECTS", "Collected", "Dialect", "DialectName"]

@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import Discriminator, Field, JsonValue
 
-from eval_pipeline.providers.demo.minds import tokens
-from eval_pipeline.providers.demo.wire import (
+from eval_pipeline.gateways.demo.replies import tokens
+from eval_pipeline.gateways.demo.chat_completions import (
     ChatBody,
     Message,
     Part,

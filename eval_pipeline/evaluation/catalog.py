@@ -7,13 +7,13 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from typing import NamedTuple
 
-from eval_pipeline.catalog import Catalog, Selected, fetch, select
+from eval_pipeline.evaluation.preflight import NOBODY_TRIED, Preflight, preflight
 from eval_pipeline.fingerprints import fingerprint
+from eval_pipeline.gateways.catalog import Catalog, Selected, fetch, select
+from eval_pipeline.gateways.pool import Gateways
+from eval_pipeline.gateways.news import News, Past, compare, shortened
 from eval_pipeline.journal import SIGHTINGS, Journal
-from eval_pipeline.news import News, Past, compare, shortened
 from eval_pipeline.options import Selection
-from eval_pipeline.preflight import NOBODY_TRIED, Preflight, preflight
-from eval_pipeline.providers.gateways import Gateways
 from eval_pipeline.records import Model, Sighting, now
 from eval_pipeline.runs import RunError
 from eval_pipeline.settings import Settings
