@@ -8,8 +8,7 @@ import duckdb
 
 from eval_pipeline.benchmark import current
 from eval_pipeline.evaluation.catalog import NOTHING_SELECTED, look
-from eval_pipeline.gateways.catalog import select
-from eval_pipeline.gateways.news import Past
+from eval_pipeline.gateways.catalog import Past, select
 from eval_pipeline.items import Brief, briefs
 from eval_pipeline.journal import SIGHTINGS, Journal
 from eval_pipeline.queries import query

@@ -4,11 +4,12 @@ from collections.abc import Iterator
 from copy import deepcopy
 from typing import Any
 
-from eval_pipeline.gateways.dialects.base import DIALECTS, DialectName
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from eval_pipeline.gateways.chat import ChatReply, ProviderError
+from eval_pipeline.gateways.pool import DIALECTS
+from eval_pipeline.records import DialectName
 
 
 def objects_of(words: str) -> st.SearchStrategy[dict[str, Any]]:

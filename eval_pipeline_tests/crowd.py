@@ -7,10 +7,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-from eval_pipeline.gateways.demo.replies import JUDGE, STRONG
 from eval_pipeline.gateways.demo.chat_completions import ChatBody
-
 from eval_pipeline.gateways.demo.faults import FaultKind, Faults
+from eval_pipeline.gateways.demo.replies import JUDGE, STRONG
 from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.records import Item
 

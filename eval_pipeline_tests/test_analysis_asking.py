@@ -6,7 +6,6 @@ import re
 from typing import Any
 
 import pytest
-from eval_pipeline.gateways.demo.replies import contrary, judge_reply
 
 from eval_pipeline.analysis.analyst import (
     MOST_OF_A_PART,
@@ -19,8 +18,9 @@ from eval_pipeline.analysis.evidence import Evidence, Found
 from eval_pipeline.analysis.failures import Failure
 from eval_pipeline.analysis.records import Classification, Explanation
 from eval_pipeline.coding.records import Step, TestResult
-from eval_pipeline.coding.reply import as_reply
 from eval_pipeline.gateways.chat import Asked, ChatRequest
+from eval_pipeline.gateways.demo.coder import as_reply
+from eval_pipeline.gateways.demo.replies import contrary, judge_reply
 from eval_pipeline.gateways.structured import Given
 from eval_pipeline.outcomes import Outcome
 from eval_pipeline_tests.builders import a_model, a_question, a_task, ask

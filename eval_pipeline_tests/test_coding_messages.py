@@ -1,12 +1,12 @@
 """A coding task is put to a model after all that is said about every task, and word for word."""
 
 import pytest
-from eval_pipeline.gateways.demo.replies import Questions
 
 from eval_pipeline.coding.messages import output_format, task_messages
 from eval_pipeline.coding.records import CodingTask, TaskConfig
 from eval_pipeline.coding.reply import read_files
 from eval_pipeline.coding.toolchains.registry import TOOLCHAINS
+from eval_pipeline.gateways.demo.replies import Questions
 from eval_pipeline_tests.builders import a_model
 
 QUESTION = "Write solution.py.\n\n# Files\n\n    indented {braces}\n\nNo more."

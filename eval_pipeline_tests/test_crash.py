@@ -12,10 +12,10 @@ from typing import Any
 import dagster as dg
 import duckdb
 import pytest
-from eval_pipeline.gateways.demo.replies import question_hash
 
 from eval_pipeline.benchmark import current, load_benchmark
 from eval_pipeline.gateways.demo.faults import Faults
+from eval_pipeline.gateways.demo.replies import question_hash
 from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.journal import JUDGED, PREDICTIONS, Journal, Stream
 from eval_pipeline.journal.lines import JSONL

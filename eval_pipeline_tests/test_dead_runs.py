@@ -11,7 +11,6 @@ from pathlib import Path
 import dagster as dg
 import pytest
 from dagster._core.remote_origin import RegisteredCodeLocationOrigin
-from eval_pipeline.gateways.demo.replies import question_hash
 
 from eval_pipeline.alive import Life, alive, life_of
 from eval_pipeline.benchmark import load_benchmark
@@ -26,6 +25,7 @@ from eval_pipeline.defs.sensors.dead_runs import (
     close_silent_runs,
 )
 from eval_pipeline.gateways.demo.faults import Faults
+from eval_pipeline.gateways.demo.replies import question_hash
 from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.journal import PREDICTIONS, Journal
 from eval_pipeline.settings import Settings

@@ -7,9 +7,9 @@ import sys
 from typing import Literal
 
 import pytest
-from eval_pipeline.gateways.demo.replies import AVERAGE, JUDGE, STRONG, WEAK, Mind, Questions
 
 from eval_pipeline.gateways.demo import replies
+from eval_pipeline.gateways.demo.replies import AVERAGE, JUDGE, STRONG, WEAK, Mind, Questions
 from eval_pipeline.records import ExamQuestion
 
 OPTIONS = "\nA. red\nB. green\nC. blue"
@@ -89,7 +89,9 @@ def test_with_a_seed_a_mind_is_right_on_each_question_as_often_as_is_likely(
 def test_a_seed_changes_what_a_mind_says_and_the_same_seed_does_not() -> None:
     items = many_questions()[::30]
 
-    said = [[replies.answer(AVERAGE, item, ("Rome",), seed) for item in items] for seed in (1, 1, 2)]
+    said = [
+        [replies.answer(AVERAGE, item, ("Rome",), seed) for item in items] for seed in (1, 1, 2)
+    ]
 
     assert said[0] == said[1]
     assert 0 < sum(one != other for one, other in zip(said[0], said[2], strict=True)) < len(items)

@@ -11,10 +11,9 @@ from typing import Any
 
 import httpx
 import pytest
-from eval_pipeline.gateways.demo.replies import question_hash
 
-from eval_pipeline.gateways.demo.sending import LARGEST_BODY
-from eval_pipeline.gateways.demo.server import DemoGateway, PortTaken
+from eval_pipeline.gateways.demo.replies import question_hash
+from eval_pipeline.gateways.demo.server import LARGEST_BODY, DemoGateway, PortTaken
 from eval_pipeline.records import ExamQuestion
 
 QUESTION = "What is the capital of France?"

@@ -4,10 +4,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from eval_pipeline.gateways.dialects.base import DIALECTS, Collected
 from pydantic import JsonValue
 
 from eval_pipeline.gateways.chat import ChatReply, ChatRequest, ProviderError
+from eval_pipeline.gateways.dialects.base import Collected
+from eval_pipeline.gateways.pool import DIALECTS
 from eval_pipeline.outcomes import Outcome
 from eval_pipeline.records import Usage
 from eval_pipeline_tests.any_json import read, usage_values

@@ -9,8 +9,7 @@ import dagster as dg
 import pytest
 
 from eval_pipeline.evaluation.catalog import Refreshed, known_models, listed_models, look, refresh
-from eval_pipeline.gateways.catalog import Catalog
-from eval_pipeline.gateways.news import MOST_TOLD, News, Past, compare
+from eval_pipeline.gateways.catalog import MOST_TOLD, Catalog, News, Past, compare
 from eval_pipeline.journal import SIGHTINGS, Journal
 from eval_pipeline.records import Model, Prices, Sighting
 from eval_pipeline.running import run_async

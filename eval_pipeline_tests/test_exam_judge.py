@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from itertools import count
 
 import pytest
-from eval_pipeline.gateways.rate_limiter import Halted
 
 from eval_pipeline.exam.judge import (
     INSTRUCTION,
@@ -29,6 +28,7 @@ from eval_pipeline.gateways.chat import (
 )
 from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.gateways.limits import RetryPolicy
+from eval_pipeline.gateways.rate_limiter import Halted
 from eval_pipeline.options import Judge
 from eval_pipeline.outcomes import Outcome
 from eval_pipeline.records import ExamQuestion, Model, ReplyFormat

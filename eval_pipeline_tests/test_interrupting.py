@@ -15,14 +15,14 @@ from typing import IO, Any
 
 import duckdb
 import pytest
-from eval_pipeline.gateways.demo.replies import question_hash
-from eval_pipeline.gateways.demo.chat_completions import ChatBody
-from eval_pipeline.gateways.rate_limiter import Halted
 from filelock import FileLock
 
 from eval_pipeline.benchmark import current
+from eval_pipeline.gateways.demo.chat_completions import ChatBody
 from eval_pipeline.gateways.demo.faults import FaultKind, Faults
+from eval_pipeline.gateways.demo.replies import question_hash
 from eval_pipeline.gateways.demo.server import DemoGateway
+from eval_pipeline.gateways.rate_limiter import Halted
 from eval_pipeline.journal import (
     JUDGED,
     PREDICTIONS,

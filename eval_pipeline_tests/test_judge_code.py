@@ -8,7 +8,6 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from eval_pipeline.gateways.rate_limiter import Halted
 
 from eval_pipeline.benchmark import keep, load_benchmark
 from eval_pipeline.coding.judge import ReviewError
@@ -16,6 +15,7 @@ from eval_pipeline.coding.records import TaskConfig
 from eval_pipeline.exam.judge import ReplyFormats
 from eval_pipeline.gateways.chat import Asked, ChatReply, ChatRequest
 from eval_pipeline.gateways.demo.server import DemoGateway
+from eval_pipeline.gateways.rate_limiter import Halted
 from eval_pipeline.journal import ITEMS, Journal
 from eval_pipeline.outcomes import Outcome
 from eval_pipeline.records import Prices, Usage

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from eval_pipeline.gateways.rate_limiter import Halt
 from pydantic import JsonValue
 
 from eval_pipeline.gateways.chat import ChatRequest
+from eval_pipeline.gateways.rate_limiter import Halt
 from eval_pipeline.journal import Journal
 from eval_pipeline.money import Account, BudgetReached, Expected, Forecast, Ledger, Purse, priced
 from eval_pipeline.options import Budget

@@ -6,8 +6,8 @@ from collections.abc import Coroutine
 from typing import Any
 
 import pytest
-from eval_pipeline.gateways.rate_limiter import Halt, Halted, Meters, Pace
 
+from eval_pipeline.gateways.rate_limiter import Halt, Halted, Meters, Pace
 from eval_pipeline.running import run_async
 
 

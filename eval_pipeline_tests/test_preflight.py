@@ -11,8 +11,8 @@ from typing import Any, Self
 
 import pytest
 
-from eval_pipeline.evaluation import preflight as module
-from eval_pipeline.evaluation.preflight import Preflight, preflight
+from eval_pipeline.evaluation import catalog as module
+from eval_pipeline.evaluation.catalog import Preflight, preflight
 from eval_pipeline.gateways.demo.faults import Faults
 from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.records import Model

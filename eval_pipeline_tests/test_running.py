@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 
 import pytest
-from eval_pipeline.gateways.rate_limiter import Halted
 
+from eval_pipeline.gateways.rate_limiter import Halted
 from eval_pipeline.running import brake, gently, raise_if_interrupted, run_async
 
 

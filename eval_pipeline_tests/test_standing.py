@@ -8,13 +8,13 @@ from typing import Any
 
 import duckdb
 import pytest
-from eval_pipeline.gateways.pool import Gateways
 
 from eval_pipeline.alive import alive, launches_at_work
 from eval_pipeline.choosing import unfinished
 from eval_pipeline.finding import runs_to_fix
 from eval_pipeline.gateways.demo.faults import Faults
 from eval_pipeline.gateways.demo.server import DemoGateway
+from eval_pipeline.gateways.pool import Gateways
 from eval_pipeline.journal import ATTEMPTS, SIGHTINGS, Journal
 from eval_pipeline.options import Judge
 from eval_pipeline.overview import (

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from eval_pipeline.gateways.demo.replies import question_hash
 
 from eval_pipeline.benchmark import load_benchmark
 from eval_pipeline.checkup.storage import store as look_at_store
 from eval_pipeline.environment import SettingsError
 from eval_pipeline.gateways.demo.faults import Faults
+from eval_pipeline.gateways.demo.replies import question_hash
 from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, BusyError, Journal, ReadOnlyError
 from eval_pipeline.journal.compaction import remove_superseded

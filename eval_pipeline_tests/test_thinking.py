@@ -1,12 +1,12 @@
 """Thoughts in the text of a reply never reach the judge, however they are marked."""
 
 import pytest
-from eval_pipeline.gateways.dialects.base import DIALECTS
 from hypothesis import given
 from hypothesis import strategies as st
 
 from eval_pipeline.gateways.chat import ChatReply
-from eval_pipeline.gateways.dialects.thinking import tell_apart
+from eval_pipeline.gateways.dialects.base import tell_apart
+from eval_pipeline.gateways.pool import DIALECTS
 from eval_pipeline.outcomes import Outcome
 from eval_pipeline.records import Usage
 

@@ -10,12 +10,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
-from eval_pipeline.gateways.dialects.base import DIALECTS
 from pydantic import JsonValue
 
 from eval_pipeline.gateways.chat import ChatReply, ChatRequest, ProviderError
-from eval_pipeline.gateways.client import HttpProvider, open_session
-from eval_pipeline.gateways.deadline import Deadline
+from eval_pipeline.gateways.client import Deadline, HttpProvider, open_session
+from eval_pipeline.gateways.pool import DIALECTS
 from eval_pipeline.records import DialectName
 from eval_pipeline_tests.builders import a_question
 

@@ -7,8 +7,7 @@ from collections import deque
 from collections.abc import Sequence
 from contextlib import AsyncExitStack, suppress
 
-from eval_pipeline.gateways.ledger import Ledger
-from eval_pipeline.gateways.limits import Share, Wanted, Window
+from eval_pipeline.gateways.limits import Ledger, Share, Wanted, Window
 
 LONGEST_STEP_S = 0.25
 BETWEEN_TRIES_S = (0.001, 0.005)

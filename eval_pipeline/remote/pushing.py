@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeVar
 
 from eval_pipeline.benchmark import past_items
 from eval_pipeline.finding import FoundRun
-from eval_pipeline.gateways.news import Past
+from eval_pipeline.gateways.catalog import Past
 from eval_pipeline.journal import (
     JUDGED,
     PREDICTIONS,

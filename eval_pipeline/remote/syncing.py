@@ -7,7 +7,7 @@ from tempfile import TemporaryFile
 from typing import NamedTuple, TypeVar
 
 from eval_pipeline.benchmark import past_items
-from eval_pipeline.gateways.news import Past
+from eval_pipeline.gateways.catalog import Past
 from eval_pipeline.journal import RUNS, SIGHTINGS, VERSIONS, GoneError, Journal
 from eval_pipeline.journal.lines import as_line
 from eval_pipeline.record import Record

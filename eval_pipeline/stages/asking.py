@@ -8,8 +8,8 @@ from functools import partial
 from typing import NamedTuple
 
 from eval_pipeline.gateways.chat import Asked, ChatProvider, ChatReply, ChatRequest, ProviderError
-from eval_pipeline.gateways.pool import Gateways
 from eval_pipeline.gateways.limits import RetryPolicy
+from eval_pipeline.gateways.pool import Gateways
 from eval_pipeline.gateways.rate_limiter import Halted, Pace
 from eval_pipeline.money import Account, BudgetReached, Forecast, priced
 from eval_pipeline.outcomes import Outcome

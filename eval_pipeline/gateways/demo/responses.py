@@ -6,7 +6,6 @@ from typing import Annotated, Literal
 
 from pydantic import Discriminator, Field, JsonValue
 
-from eval_pipeline.gateways.demo.replies import tokens
 from eval_pipeline.gateways.demo.chat_completions import (
     ChatBody,
     Message,
@@ -19,6 +18,7 @@ from eval_pipeline.gateways.demo.chat_completions import (
     named_event,
     searching,
 )
+from eval_pipeline.gateways.demo.replies import tokens
 
 
 class _Words(Shape):
