@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 from bench.measuring import Stopwatch, Taken
 from eval_pipeline.benchmark import current
-from eval_pipeline.discovery import look_up
+from eval_pipeline.evaluation.catalog import look_up
 from eval_pipeline.journal import Journal
 from eval_pipeline.runtime import run_async
 from eval_pipeline.settings import Settings

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 from pydantic import AwareDatetime, ConfigDict
 
+from eval_pipeline.gateways.chat import ChatRequest
+from eval_pipeline.gateways.rate_limiter import Halt
 from eval_pipeline.journal import Journal, Stream
 from eval_pipeline.options import Budget
-from eval_pipeline.providers.chat import ChatRequest
-from eval_pipeline.providers.pace import Halt
 from eval_pipeline.record import Record
 from eval_pipeline.records import Model, Prices, Usage, is_foreign, now
 from eval_pipeline.runtime import Halted

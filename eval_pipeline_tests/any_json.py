@@ -7,8 +7,9 @@ from typing import Any
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
-from eval_pipeline.providers.chat import ChatReply, ProviderError
-from eval_pipeline.providers.dialects.dialect import DIALECTS, DialectName
+from eval_pipeline.gateways.chat import ChatReply, ProviderError
+from eval_pipeline.gateways.pool import DIALECTS
+from eval_pipeline.records import DialectName
 
 
 def objects_of(words: str) -> st.SearchStrategy[dict[str, Any]]:

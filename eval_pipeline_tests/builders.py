@@ -10,11 +10,11 @@ from eval_pipeline.analysis.records import Diagnosis, Reclassification
 from eval_pipeline.benchmark import Benchmark, keep
 from eval_pipeline.coding.records import CodingTask, GradedCode, Step, TaskConfig, TestResult
 from eval_pipeline.fingerprints import fingerprint
+from eval_pipeline.gateways.chat import Asked, ChatProvider, ChatRequest
+from eval_pipeline.gateways.limits import RetryPolicy
+from eval_pipeline.gateways.rate_limiter import Pace
 from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, Journal
 from eval_pipeline.money import Account, Forecast
-from eval_pipeline.providers.chat import Asked, ChatProvider, ChatRequest
-from eval_pipeline.providers.limits import RetryPolicy
-from eval_pipeline.providers.pace import Pace
 from eval_pipeline.records import (
     PROTOCOL,
     Attempt,

@@ -15,8 +15,8 @@ import pytest
 from eval_pipeline.benchmark import current
 from eval_pipeline.environment import VARIABLES
 from eval_pipeline.gateway import KEY_VARIABLES
+from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.journal import Journal
-from eval_pipeline.providers.demo.server import DemoGateway
 from eval_pipeline.settings import PRODUCTION, TOKEN, WEBHOOK
 from eval_pipeline_tests.builders import settings_in
 from eval_pipeline_tests.stand import Stand

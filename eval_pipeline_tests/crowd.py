@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-from eval_pipeline.providers.demo.faults import FaultKind, Faults
-from eval_pipeline.providers.demo.minds import JUDGE, STRONG
-from eval_pipeline.providers.demo.server import DemoGateway
-from eval_pipeline.providers.demo.wire import ChatBody
+from eval_pipeline.gateways.demo.chat_completions import ChatBody
+from eval_pipeline.gateways.demo.faults import FaultKind, Faults
+from eval_pipeline.gateways.demo.replies import JUDGE, STRONG
+from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.records import Item
 
 CROWD = [replace(STRONG, id=f"demo/m{n:02}", skill=0.1 + 0.07 * n) for n in range(1, 13)]

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from eval_pipeline.benchmark import current
+from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.journal import JUDGED, PREDICTIONS, Journal
 from eval_pipeline.outcomes import Outcome
-from eval_pipeline.providers.demo.server import DemoGateway
 from eval_pipeline.records import ItemKey, Judgement, Model, Prediction
 from eval_pipeline.runtime import run_async
 from eval_pipeline.settings import Settings

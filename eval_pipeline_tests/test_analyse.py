@@ -13,11 +13,11 @@ from eval_pipeline.analysis.analyse import analyse
 from eval_pipeline.analysis.failures import Failure, to_analyse
 from eval_pipeline.analysis.records import Diagnosis
 from eval_pipeline.benchmark import Benchmark, keep
-from eval_pipeline.coding.reply import as_reply
+from eval_pipeline.gateways.demo.coder import as_reply
+from eval_pipeline.gateways.demo.faults import Faults
+from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.journal import DIAGNOSES
 from eval_pipeline.outcomes import Outcome
-from eval_pipeline.providers.demo.faults import Faults
-from eval_pipeline.providers.demo.server import DemoGateway
 from eval_pipeline.records import Item, ItemKey, Model, Prices
 from eval_pipeline.results.runs import find_runs
 from eval_pipeline.results.warehouse import Warehouse

@@ -14,10 +14,10 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from eval_pipeline.discovery import look_up
+from eval_pipeline.evaluation.catalog import look_up
+from eval_pipeline.gateways.demo.faults import NO_FAULTS, Faults
+from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.journal.locks import hold_run_lock
-from eval_pipeline.providers.demo.faults import NO_FAULTS, Faults
-from eval_pipeline.providers.demo.server import DemoGateway
 from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.stages.predict import Launch
 from eval_pipeline_tests.builders import a_journal, a_judgement, settings_in

@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 from pydantic import JsonValue
 
+from eval_pipeline.gateways.chat import Asked, ChatRequest, ProviderError
+from eval_pipeline.gateways.demo.faults import Faults
+from eval_pipeline.gateways.demo.server import DemoGateway
+from eval_pipeline.gateways.limits import RetryPolicy
 from eval_pipeline.outcomes import Outcome
-from eval_pipeline.providers.chat import Asked, ChatRequest, ProviderError
-from eval_pipeline.providers.demo.faults import Faults
-from eval_pipeline.providers.demo.server import DemoGateway
-from eval_pipeline.providers.limits import RetryPolicy
 from eval_pipeline_tests.builders import a_question, ask
 from eval_pipeline_tests.wire import (
     END,

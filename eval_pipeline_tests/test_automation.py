@@ -11,8 +11,8 @@ from eval_pipeline.definitions import find_job
 from eval_pipeline.defs.automation import RESULTS, SEES_TO_THE_REST, build_automation, condition
 from eval_pipeline.defs.graph import build_graph
 from eval_pipeline.defs.versions import VERSIONS
-from eval_pipeline.providers.demo.faults import Faults
-from eval_pipeline.providers.demo.server import DemoGateway
+from eval_pipeline.gateways.demo.faults import Faults
+from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.settings import Settings
 from eval_pipeline_tests.builders import settings_in, write_questions
 from eval_pipeline_tests.project import undrawn

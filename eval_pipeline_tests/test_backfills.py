@@ -7,8 +7,8 @@ import duckdb
 import pytest
 
 from eval_pipeline.defs.partitions import ONE
-from eval_pipeline.providers.demo.faults import Faults
-from eval_pipeline.providers.demo.server import DemoGateway
+from eval_pipeline.gateways.demo.faults import Faults
+from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline_tests.builders import a_question
 from eval_pipeline_tests.project import call
 from eval_pipeline_tests.webserver import (

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from eval_pipeline.benchmark import Benchmark, keep, load_benchmark
 from eval_pipeline.carrying import carry_over
+from eval_pipeline.gateways.demo.faults import Faults
 from eval_pipeline.history import PREDICTION_BRIEFS, LastWords, Pending, ReplyKey
 from eval_pipeline.journal import (
     DIAGNOSES,
@@ -25,7 +26,6 @@ from eval_pipeline.journal import (
     Stream,
 )
 from eval_pipeline.options import PACKAGE
-from eval_pipeline.providers.demo.faults import Faults
 from eval_pipeline.records import ItemKey, Prediction, Prices, Run
 from eval_pipeline.runs import Mode, open_run
 from eval_pipeline.stages.predict import Launch

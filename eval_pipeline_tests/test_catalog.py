@@ -13,10 +13,10 @@ from typing import Any
 import httpx
 import pytest
 
-from eval_pipeline.catalog import Catalog, Limits, fetch, select
 from eval_pipeline.gateway import Gateway, Override, StaticModel
+from eval_pipeline.gateways.catalog import Catalog, Limits, fetch, select
+from eval_pipeline.gateways.model_lists import CatalogError, static_models
 from eval_pipeline.options import Selection
-from eval_pipeline.providers.model_lists import CatalogError, static_models
 from eval_pipeline.records import Model
 from eval_pipeline.settings import Settings
 

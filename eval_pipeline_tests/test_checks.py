@@ -13,8 +13,8 @@ from eval_pipeline.defs import checks
 from eval_pipeline.defs.graph import build_graph
 from eval_pipeline.defs.launch import run_job
 from eval_pipeline.defs.partitions import MODELS, RANGE_END, RANGE_START
+from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.journal import SIGHTINGS
-from eval_pipeline.providers.demo.server import DemoGateway
 from eval_pipeline.records import Judgement, Model, Prediction, Prices, Run, Sighting, Usage, now
 from eval_pipeline.settings import Settings
 from eval_pipeline_tests.builders import (

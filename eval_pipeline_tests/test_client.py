@@ -2,11 +2,11 @@
 
 import pytest
 
+from eval_pipeline.gateways import client
+from eval_pipeline.gateways.chat import ChatReply
+from eval_pipeline.gateways.client import Events
+from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.outcomes import Outcome
-from eval_pipeline.providers import client
-from eval_pipeline.providers.chat import ChatReply
-from eval_pipeline.providers.client import Events
-from eval_pipeline.providers.demo.server import DemoGateway
 from eval_pipeline_tests.builders import a_question
 from eval_pipeline_tests.wire import (
     END,

@@ -6,7 +6,7 @@ from eval_pipeline.coding.messages import output_format, task_messages
 from eval_pipeline.coding.records import CodingTask, TaskConfig
 from eval_pipeline.coding.reply import read_files
 from eval_pipeline.coding.toolchains.registry import TOOLCHAINS
-from eval_pipeline.providers.demo.minds import Questions
+from eval_pipeline.gateways.demo.replies import Questions
 from eval_pipeline_tests.builders import a_model
 
 QUESTION = "Write solution.py.\n\n# Files\n\n    indented {braces}\n\nNo more."

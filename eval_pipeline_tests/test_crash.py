@@ -14,11 +14,11 @@ import duckdb
 import pytest
 
 from eval_pipeline.benchmark import current, load_benchmark
+from eval_pipeline.gateways.demo.faults import Faults
+from eval_pipeline.gateways.demo.replies import question_hash
+from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.journal import JUDGED, PREDICTIONS, Journal, Stream
 from eval_pipeline.journal.files import JSONL
-from eval_pipeline.providers.demo.faults import Faults
-from eval_pipeline.providers.demo.minds import question_hash
-from eval_pipeline.providers.demo.server import DemoGateway
 from eval_pipeline.settings import Settings
 from eval_pipeline_tests.builders import settings_in
 from eval_pipeline_tests.project import ROOT, call, environment

@@ -23,11 +23,11 @@ from eval_pipeline.defs.sensors.dead_runs import (
     close_dead_runs,
     close_silent_runs,
 )
+from eval_pipeline.gateways.demo.faults import Faults
+from eval_pipeline.gateways.demo.replies import question_hash
+from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.journal import PREDICTIONS, Journal
 from eval_pipeline.journal.locks import LockState, hold_run_lock, lock_state
-from eval_pipeline.providers.demo.faults import Faults
-from eval_pipeline.providers.demo.minds import question_hash
-from eval_pipeline.providers.demo.server import DemoGateway
 from eval_pipeline.settings import Settings
 from eval_pipeline_tests.builders import settings_in
 from eval_pipeline_tests.dagster_runs import a_dagster_run

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from eval_pipeline.providers.deadline import Deadline
+from eval_pipeline.gateways.client import Deadline
 
 
 async def stay(deadline: Deadline, seconds: float) -> str:

@@ -9,13 +9,14 @@ import httpx
 import pytest
 from pydantic import JsonValue
 
+from eval_pipeline.gateways.chat import ChatReply, ChatRequest, ProviderError
+from eval_pipeline.gateways.demo.faults import Faults
+from eval_pipeline.gateways.demo.replies import question_hash
+from eval_pipeline.gateways.demo.server import DemoGateway
+from eval_pipeline.gateways.dialects.errors import provider_error
+from eval_pipeline.gateways.pool import DIALECTS
 from eval_pipeline.outcomes import Outcome
-from eval_pipeline.providers.chat import ChatReply, ChatRequest, ProviderError
-from eval_pipeline.providers.demo.faults import Faults
-from eval_pipeline.providers.demo.minds import question_hash
-from eval_pipeline.providers.demo.server import DemoGateway
-from eval_pipeline.providers.dialects.dialect import DIALECTS, DialectName
-from eval_pipeline.providers.dialects.errors import provider_error
+from eval_pipeline.records import DialectName
 from eval_pipeline_tests.test_demo_server import QUESTION, an_item
 
 NAMES: tuple[DialectName, ...] = ("chat_completions", "responses", "messages")

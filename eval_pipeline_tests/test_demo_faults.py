@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 from pydantic import ValidationError
 
-from eval_pipeline.providers.demo.faults import SERVER_ERRORS, FaultKind, Faults
+from eval_pipeline.gateways.demo.faults import SERVER_ERRORS, FaultKind, Faults
 
 SHARES = (
     "rate_limited",

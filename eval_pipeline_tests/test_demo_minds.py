@@ -8,8 +8,8 @@ from typing import Literal
 
 import pytest
 
-from eval_pipeline.providers.demo import minds
-from eval_pipeline.providers.demo.minds import AVERAGE, JUDGE, STRONG, WEAK, Mind, Questions
+from eval_pipeline.gateways.demo import replies
+from eval_pipeline.gateways.demo.replies import AVERAGE, JUDGE, STRONG, WEAK, Mind, Questions
 from eval_pipeline.records import ExamQuestion
 
 OPTIONS = "\nA. red\nB. green\nC. blue"
@@ -46,7 +46,7 @@ def many_questions() -> list[ExamQuestion]:
 
 
 def answered(mind: Mind, item: ExamQuestion, others: tuple[str, ...] = ("Rome", "Oslo")) -> str:
-    match = FORM.fullmatch(minds.answer(mind, item, others))
+    match = FORM.fullmatch(replies.answer(mind, item, others))
     assert match is not None
     return match["answer"]
 
@@ -60,12 +60,12 @@ def test_a_mind_is_right_as_often_as_its_skill_says(mind: Mind, share: float) ->
     items = many_questions()
 
     verdicts = [
-        minds.judge(a_judge_prompt(item.answer, minds.answer(mind, item, ("Rome", "42"))))
+        replies.judge(a_judge_prompt(item.answer, replies.answer(mind, item, ("Rome", "42"))))
         for item in items
     ]
 
     right = sum(bool(verdict and verdict["correct"]) for verdict in verdicts)
-    assert right == sum(minds.is_right(mind, item.question) for item in items)
+    assert right == sum(replies.is_right(mind, item.question) for item in items)
     assert right / len(items) == pytest.approx(share, abs=0.03)
 
 
@@ -76,20 +76,22 @@ def test_with_a_seed_a_mind_is_right_on_each_question_as_often_as_is_likely(
     questions = [item.question for item in many_questions()[:500]]
 
     right = {
-        question: sum(minds.is_right(mind, question, seed) for seed in range(40))
+        question: sum(replies.is_right(mind, question, seed) for seed in range(40))
         for question in questions
     }
 
     assert sum(right.values()) / (40 * 500) == pytest.approx(share, abs=0.05)
     for question, count in right.items():
-        assert count / 40 == pytest.approx(minds.chance(mind, question), abs=0.35)
+        assert count / 40 == pytest.approx(replies.chance(mind, question), abs=0.35)
     assert 0 < sum(0 < count < 40 for count in right.values()) < 500
 
 
 def test_a_seed_changes_what_a_mind_says_and_the_same_seed_does_not() -> None:
     items = many_questions()[::30]
 
-    said = [[minds.answer(AVERAGE, item, ("Rome",), seed) for item in items] for seed in (1, 1, 2)]
+    said = [
+        [replies.answer(AVERAGE, item, ("Rome",), seed) for item in items] for seed in (1, 1, 2)
+    ]
 
     assert said[0] == said[1]
     assert 0 < sum(one != other for one, other in zip(said[0], said[2], strict=True)) < len(items)
@@ -103,19 +105,19 @@ def test_stated_confidence_exceeds_the_share_of_right_answers_as_much_as_it_shou
 ) -> None:
     questions = [item.question for item in many_questions()]
 
-    stated = [minds.confidence(mind, question) / 100 for question in questions]
+    stated = [replies.confidence(mind, question) / 100 for question in questions]
 
-    right = sum(minds.is_right(mind, question) for question in questions)
+    right = sum(replies.is_right(mind, question) for question in questions)
     assert lowest <= (sum(stated) - right) / len(questions) <= highest
 
 
 def test_the_strong_mind_is_calibrated_among_its_unsure_answers_too() -> None:
     questions = [item.question for item in many_questions()]
 
-    unsure = [q for q in questions if 40 <= minds.confidence(STRONG, q) < 70]
+    unsure = [q for q in questions if 40 <= replies.confidence(STRONG, q) < 70]
 
-    stated = sum(minds.confidence(STRONG, q) for q in unsure) / 100
-    right = sum(minds.is_right(STRONG, q) for q in unsure)
+    stated = sum(replies.confidence(STRONG, q) for q in unsure) / 100
+    right = sum(replies.is_right(STRONG, q) for q in unsure)
     assert len(unsure) > 200
     assert right / len(unsure) == pytest.approx(stated / len(unsure), abs=0.08)
 
@@ -123,7 +125,7 @@ def test_the_strong_mind_is_calibrated_among_its_unsure_answers_too() -> None:
 def test_the_weak_mind_always_sounds_sure() -> None:
     questions = [item.question for item in many_questions()]
 
-    stated = [minds.confidence(WEAK, question) for question in questions]
+    stated = [replies.confidence(WEAK, question) for question in questions]
 
     assert min(stated) >= 85
     assert max(stated) <= 96
@@ -132,11 +134,11 @@ def test_the_weak_mind_always_sounds_sure() -> None:
 def test_hard_questions_are_missed_by_all() -> None:
     questions = [item.question for item in many_questions()]
 
-    hard = [q for q in questions if not minds.is_right(STRONG, q)]
-    easy = [q for q in questions if minds.is_right(STRONG, q)]
+    hard = [q for q in questions if not replies.is_right(STRONG, q)]
+    easy = [q for q in questions if replies.is_right(STRONG, q)]
 
     def average_share(subset: list[str]) -> float:
-        return sum(minds.is_right(AVERAGE, q) for q in subset) / len(subset)
+        return sum(replies.is_right(AVERAGE, q) for q in subset) / len(subset)
 
     assert average_share(hard) < average_share(easy) - 0.2
 
@@ -144,10 +146,10 @@ def test_hard_questions_are_missed_by_all() -> None:
 def test_another_process_gets_the_same_reply() -> None:
     item = a_question("Which river is the longest?", "The Nile")
     program = (
-        "from eval_pipeline.providers.demo import minds\n"
+        "from eval_pipeline.gateways.demo import replies\n"
         "from eval_pipeline.records import ExamQuestion\n"
         f"item = ExamQuestion.model_validate_json({item.model_dump_json()!r})\n"
-        "for mind in minds.MINDS.values(): print(minds.answer(mind, item, ('Rome', 'Oslo')))"
+        "for mind in replies.MINDS.values(): print(replies.answer(mind, item, ('Rome', 'Oslo')))"
     )
 
     run = subprocess.run(
@@ -158,7 +160,7 @@ def test_another_process_gets_the_same_reply() -> None:
         env={"PYTHONHASHSEED": "1", "PYTHONPATH": ":".join(sys.path)},
     )
 
-    here = [minds.answer(mind, item, ("Rome", "Oslo")) for mind in minds.MINDS.values()]
+    here = [replies.answer(mind, item, ("Rome", "Oslo")) for mind in replies.MINDS.values()]
     assert run.stdout.splitlines() == "\n".join(here).splitlines()
 
 
@@ -168,7 +170,7 @@ def test_a_wrong_choice_is_another_of_the_options() -> None:
     letters = {
         (item.answer, answered(WEAK, item))
         for item in wrong
-        if not minds.is_right(WEAK, item.question)
+        if not replies.is_right(WEAK, item.question)
     }
 
     assert letters == {(right, other) for right in "ABC" for other in "ABC" if right != other}
@@ -181,11 +183,11 @@ def test_a_wrong_answer_never_reads_as_the_reference(reference: str) -> None:
     wrong = [
         answered(WEAK, item, (reference, "Rome", reference.upper()))
         for item in items
-        if not minds.is_right(WEAK, item.question)
+        if not replies.is_right(WEAK, item.question)
     ]
 
     assert len(wrong) > 100
-    assert minds.normalise(reference) not in {minds.normalise(text) for text in wrong}
+    assert replies.normalise(reference) not in {replies.normalise(text) for text in wrong}
 
 
 @pytest.mark.parametrize("reference", ["Paris", "$x.$", "two  words", "x..", "line\nbreak", "A.B."])
@@ -193,16 +195,16 @@ def test_a_right_answer_reads_as_the_reference_however_it_is_written(reference: 
     items = [a_question(f"{n}?", reference) for n in range(200)]
 
     replies = [
-        minds.answer(STRONG, item) for item in items if minds.is_right(STRONG, item.question)
+        replies.answer(STRONG, item) for item in items if replies.is_right(STRONG, item.question)
     ]
 
-    verdicts = [minds.judge(a_judge_prompt(reference, reply)) for reply in replies]
+    verdicts = [replies.judge(a_judge_prompt(reference, reply)) for reply in replies]
     assert all(verdict and verdict["correct"] for verdict in verdicts)
     assert len({reply.split("Answer:")[1].split("Confidence")[0] for reply in replies}) > 1
 
 
 def test_a_question_it_does_not_know_is_answered_honestly() -> None:
-    reply = minds.answer(STRONG, None)
+    reply = replies.answer(STRONG, None)
 
     match = FORM.fullmatch(reply)
     assert match is not None
@@ -227,7 +229,7 @@ def test_the_judge_compares_the_last_answer_with_the_reference(
 ) -> None:
     prompt = a_judge_prompt(reference, response)
 
-    verdict = json.loads(minds.judge_reply(prompt))
+    verdict = json.loads(replies.judge_reply(prompt))
 
     assert verdict.pop("reasoning").startswith("Simulated judge:")
     assert verdict == {
@@ -241,7 +243,7 @@ def test_the_judge_compares_the_last_answer_with_the_reference(
     "prompt", ["", "What is it?", "<reference>x</reference>", "<response>Answer: x</response>"]
 )
 def test_the_judge_says_in_prose_that_it_can_not_judge(prompt: str) -> None:
-    reply = minds.judge_reply(prompt)
+    reply = replies.judge_reply(prompt)
 
     assert reply.startswith("Simulated judge:")
     with pytest.raises(json.JSONDecodeError):
@@ -285,7 +287,7 @@ def test_an_item_without_a_question_is_never_found() -> None:
 
 
 def test_every_mind_lists_what_it_takes() -> None:
-    listed = {mind.id: mind.listed() for mind in minds.MINDS.values()}
+    listed = {mind.id: mind.listed() for mind in replies.MINDS.values()}
 
     assert listed["demo/weak"]["supported_parameters"] == ["max_tokens"]
     assert listed["demo/weak"]["system_role"] is False

@@ -7,8 +7,8 @@ import time
 import httpx
 import pytest
 
-from eval_pipeline.providers.demo.faults import Faults
-from eval_pipeline.providers.demo.server import DemoGateway
+from eval_pipeline.gateways.demo.faults import Faults
+from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline_tests.test_demo_server import QUESTION, a_body, an_item, ask, content
 
 PROMPT = "<reference>Oslo</reference><response>Answer: oslo</response>"

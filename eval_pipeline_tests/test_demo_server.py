@@ -12,9 +12,8 @@ from typing import Any
 import httpx
 import pytest
 
-from eval_pipeline.providers.demo.minds import question_hash
-from eval_pipeline.providers.demo.sending import LARGEST_BODY
-from eval_pipeline.providers.demo.server import DemoGateway, PortTaken
+from eval_pipeline.gateways.demo.replies import question_hash
+from eval_pipeline.gateways.demo.server import LARGEST_BODY, DemoGateway, PortTaken
 from eval_pipeline.records import ExamQuestion
 
 QUESTION = "What is the capital of France?"
@@ -285,7 +284,7 @@ def test_a_port_is_free_again_after_a_stop() -> None:
 
 
 def test_served_in_the_foreground_it_says_where_and_that_it_is_simulated() -> None:
-    program = "from eval_pipeline.providers.demo.server import serve; serve([])"
+    program = "from eval_pipeline.gateways.demo.server import serve; serve([])"
     arguments = [sys.executable, "-c", program]
 
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as process:

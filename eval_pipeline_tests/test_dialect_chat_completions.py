@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 from pydantic import JsonValue
 
+from eval_pipeline.gateways.chat import ChatReply, ChatRequest, ProviderError
+from eval_pipeline.gateways.dialects.base import Collected
+from eval_pipeline.gateways.pool import DIALECTS
 from eval_pipeline.outcomes import Outcome
-from eval_pipeline.providers.chat import ChatReply, ChatRequest, ProviderError
-from eval_pipeline.providers.dialects.dialect import DIALECTS, Collected
 from eval_pipeline.records import Usage
 from eval_pipeline_tests.any_json import read, usage_values
 

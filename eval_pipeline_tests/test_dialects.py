@@ -6,8 +6,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from eval_pipeline.providers.chat import ChatReply, ProviderError
-from eval_pipeline.providers.dialects.dialect import DIALECTS, DialectName
+from eval_pipeline.gateways.chat import ChatReply, ProviderError
+from eval_pipeline.gateways.pool import DIALECTS
+from eval_pipeline.records import DialectName
 from eval_pipeline_tests import test_dialect_chat_completions as chat
 from eval_pipeline_tests import test_dialect_messages as messages
 from eval_pipeline_tests import test_dialect_responses as responses

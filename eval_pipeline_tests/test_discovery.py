@@ -8,10 +8,9 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from eval_pipeline.catalog import Catalog
-from eval_pipeline.discovery import Refreshed, known_models, listed_models, look, refresh
+from eval_pipeline.evaluation.catalog import Refreshed, known_models, listed_models, look, refresh
+from eval_pipeline.gateways.catalog import MOST_TOLD, Catalog, News, Past, compare
 from eval_pipeline.journal import SIGHTINGS, Journal
-from eval_pipeline.news import MOST_TOLD, News, Past, compare
 from eval_pipeline.records import Model, Prices, Sighting
 from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.runs import RunError

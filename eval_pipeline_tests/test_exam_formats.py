@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from eval_pipeline.exam.judge import INSTRUCTION, ReplyFormats, formats_of
+from eval_pipeline.gateways.chat import ChatReply, ChatRequest, ProviderError
 from eval_pipeline.outcomes import Outcome
-from eval_pipeline.providers.chat import ChatReply, ChatRequest, ProviderError
 from eval_pipeline.records import ReplyFormat, Usage
 from eval_pipeline_tests.builders import a_model
 from eval_pipeline_tests.test_exam_judge import JUDGE, REFUSED, judged

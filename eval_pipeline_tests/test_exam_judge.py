@@ -19,17 +19,12 @@ from eval_pipeline.exam.judge import (
     judge_request,
     own_failing,
 )
+from eval_pipeline.gateways.chat import Asked, ChatProvider, ChatReply, ChatRequest, ProviderError
+from eval_pipeline.gateways.demo.server import DemoGateway
+from eval_pipeline.gateways.limits import RetryPolicy
+from eval_pipeline.gateways.rate_limiter import Halted
 from eval_pipeline.options import Judge
 from eval_pipeline.outcomes import Outcome
-from eval_pipeline.providers.chat import (
-    Asked,
-    ChatProvider,
-    ChatReply,
-    ChatRequest,
-    ProviderError,
-)
-from eval_pipeline.providers.demo.server import DemoGateway
-from eval_pipeline.providers.limits import RetryPolicy
 from eval_pipeline.records import ExamQuestion, Model, ReplyFormat
 from eval_pipeline.runtime import Halted
 from eval_pipeline_tests.builders import a_model, a_prediction, a_question, ask

@@ -18,8 +18,8 @@ from eval_pipeline.defs.launch import words_of
 from eval_pipeline.defs.partitions import ONE, RANGE_END, RANGE_START
 from eval_pipeline.defs.sensors import failures
 from eval_pipeline.defs.sensors.failures import Progress, build_notifications
-from eval_pipeline.providers.demo.faults import Faults
-from eval_pipeline.providers.demo.server import DemoGateway
+from eval_pipeline.gateways.demo.faults import Faults
+from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.records import now
 from eval_pipeline.settings import Settings
 from eval_pipeline_tests.builders import a_journal, a_prediction, a_run, settings_in

@@ -9,9 +9,9 @@ import pytest
 from eval_pipeline.exam.judge import ReplyFormats, formats_of
 from eval_pipeline.exam.rules import RULES_VERSION
 from eval_pipeline.fingerprints import fingerprint
+from eval_pipeline.gateways.chat import ChatRequest, ProviderError
+from eval_pipeline.gateways.demo.faults import Faults
 from eval_pipeline.outcomes import Outcome
-from eval_pipeline.providers.chat import ChatRequest, ProviderError
-from eval_pipeline.providers.demo.faults import Faults
 from eval_pipeline.records import DialectName, ExamQuestion, Judgement, Prediction, Prices
 from eval_pipeline.runs import Mode
 from eval_pipeline.stages.grading import Grader, ModelJudge

@@ -10,10 +10,10 @@ import pytest
 from pydantic import JsonValue
 
 from eval_pipeline.environment import SettingsError
+from eval_pipeline.gateways.chat import ChatReply, ChatRequest, ProviderError
+from eval_pipeline.gateways.limits import RetryPolicy, parse_retry_after
+from eval_pipeline.gateways.pool import Gateways
 from eval_pipeline.outcomes import Outcome
-from eval_pipeline.providers.chat import ChatReply, ChatRequest, ProviderError
-from eval_pipeline.providers.gateways import Gateways
-from eval_pipeline.providers.limits import RetryPolicy, parse_retry_after
 from eval_pipeline.records import Usage, now
 from eval_pipeline.settings import Settings
 from eval_pipeline_tests.builders import a_prediction, ask, settings_in

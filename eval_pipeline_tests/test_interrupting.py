@@ -18,11 +18,12 @@ import pytest
 from filelock import FileLock
 
 from eval_pipeline.benchmark import current
+from eval_pipeline.gateways.demo.chat_completions import ChatBody
+from eval_pipeline.gateways.demo.faults import FaultKind, Faults
+from eval_pipeline.gateways.demo.replies import question_hash
+from eval_pipeline.gateways.demo.server import DemoGateway
+from eval_pipeline.gateways.rate_limiter import Halted
 from eval_pipeline.journal import JUDGED, PREDICTIONS, REJUDGED, RUNS, SIGHTINGS, Journal, Stream
-from eval_pipeline.providers.demo.faults import FaultKind, Faults
-from eval_pipeline.providers.demo.minds import question_hash
-from eval_pipeline.providers.demo.server import DemoGateway
-from eval_pipeline.providers.demo.wire import ChatBody
 from eval_pipeline.records import Item, Sighting
 from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.runs import Mode

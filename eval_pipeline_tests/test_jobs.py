@@ -24,8 +24,8 @@ from eval_pipeline.defs.jobs import PART_OF
 from eval_pipeline.defs.launch import run_job
 from eval_pipeline.defs.partitions import RANGE_END, RANGE_START
 from eval_pipeline.environment import SettingsError
-from eval_pipeline.providers.demo.faults import Faults
-from eval_pipeline.providers.demo.server import DemoGateway
+from eval_pipeline.gateways.demo.faults import Faults
+from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.settings import Settings
 from eval_pipeline_tests.builders import settings_in
 from eval_pipeline_tests.project import a_project, call, run, undrawn

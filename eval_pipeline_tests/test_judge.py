@@ -15,9 +15,9 @@ from eval_pipeline.benchmark import judge_prompt_of, keep, load_benchmark, mint
 from eval_pipeline.defs.config import JudgedConfig
 from eval_pipeline.exam.judge import SCHEMA
 from eval_pipeline.fingerprints import fingerprint
+from eval_pipeline.gateways.demo.faults import Faults
 from eval_pipeline.journal import JUDGED, PREDICTIONS, Journal, Stream
 from eval_pipeline.outcomes import Outcome
-from eval_pipeline.providers.demo.faults import Faults
 from eval_pipeline.records import Prices
 from eval_pipeline.runs import Mode, RunError
 from eval_pipeline.stages.judge import judge
@@ -229,7 +229,7 @@ def test_a_half_character_in_a_verdict_is_kept_as_far_as_it_can_be(
     stand.predict(STRONG)
     verdict = {"extracted_answer": None, "reasoning": "\ud835", "correct": True, "confidence": 1}
     said = json.dumps(verdict)
-    monkeypatch.setattr("eval_pipeline.providers.demo.minds.judge_reply", lambda _: said)
+    monkeypatch.setattr("eval_pipeline.gateways.demo.replies.judge_reply", lambda _: said)
 
     stand.judge("demo/strong")
 

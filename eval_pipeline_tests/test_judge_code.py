@@ -13,10 +13,11 @@ from eval_pipeline.benchmark import keep, load_benchmark
 from eval_pipeline.coding.judge import ReviewError
 from eval_pipeline.coding.records import TaskConfig
 from eval_pipeline.exam.judge import ReplyFormats
+from eval_pipeline.gateways.chat import Asked, ChatReply, ChatRequest
+from eval_pipeline.gateways.demo.server import DemoGateway
+from eval_pipeline.gateways.rate_limiter import Halted
 from eval_pipeline.journal import ITEMS, Journal
 from eval_pipeline.outcomes import Outcome
-from eval_pipeline.providers.chat import Asked, ChatReply, ChatRequest
-from eval_pipeline.providers.demo.server import DemoGateway
 from eval_pipeline.records import Prices, Usage
 from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.runs import Mode

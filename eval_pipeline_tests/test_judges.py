@@ -12,11 +12,11 @@ import pytest
 
 from eval_pipeline.defs.config import JudgedConfig
 from eval_pipeline.defs.launch import evaluate
-from eval_pipeline.discovery import refresh
 from eval_pipeline.environment import SettingsError
+from eval_pipeline.evaluation.catalog import refresh
+from eval_pipeline.gateways.demo.faults import Faults
+from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.outcomes import Outcome
-from eval_pipeline.providers.demo.faults import Faults
-from eval_pipeline.providers.demo.server import DemoGateway
 from eval_pipeline.records import Model, Prices
 from eval_pipeline.runs import Mode
 from eval_pipeline.runtime import run_async

@@ -11,13 +11,20 @@ from pathlib import Path
 
 import pytest
 
+from eval_pipeline.gateways.demo.chat_completions import ChatBody
+from eval_pipeline.gateways.demo.server import DemoGateway
+from eval_pipeline.gateways.limits import (
+    LATEST_TIMER_S,
+    LONGEST_SHARE_S,
+    Book,
+    Ledger,
+    Share,
+    Wanted,
+    ledger_file,
+)
+from eval_pipeline.gateways.rate_limiter import Halt, Halted, Meters
 from eval_pipeline.journal import JUDGED, PREDICTIONS, Journal
 from eval_pipeline.journal.files import JournalError
-from eval_pipeline.providers.demo.server import DemoGateway
-from eval_pipeline.providers.demo.wire import ChatBody
-from eval_pipeline.providers.ledger import Book, Ledger, ledger_file
-from eval_pipeline.providers.limits import LATEST_TIMER_S, LONGEST_SHARE_S, Share, Wanted
-from eval_pipeline.providers.pace import Halt, Meters
 from eval_pipeline.runtime import Halted
 from eval_pipeline_tests.builders import a_question, settings_in
 from eval_pipeline_tests.project import ROOT, environment

@@ -10,7 +10,7 @@ from typing import Any, get_args
 import pytest
 
 from eval_pipeline.gateway import Gateway, GatewayKind, StaticModel
-from eval_pipeline.providers.model_lists import (
+from eval_pipeline.gateways.model_lists import (
     CatalogError,
     ModelList,
     parse_model_list,

@@ -10,13 +10,13 @@ import pytest
 
 from eval_pipeline.benchmark import Benchmark, current, keep, load_benchmark
 from eval_pipeline.carrying import short
+from eval_pipeline.gateways.demo.faults import Faults
+from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.history import ReplyKey
 from eval_pipeline.journal import JUDGED
 from eval_pipeline.options import PACKAGE
 from eval_pipeline.planning import ModelPlan, check_budgets, draw_up
 from eval_pipeline.planning.versions import ENOUGH_ALIKE, Likeness, Versions
-from eval_pipeline.providers.demo.faults import Faults
-from eval_pipeline.providers.demo.server import DemoGateway
 from eval_pipeline.records import FREE, ItemKey, Model, Prices
 from eval_pipeline.runs import Mode, RunError
 from eval_pipeline.runtime import run_async

@@ -16,9 +16,9 @@ from dagster._core.storage.event_log import SqlEventLogStorage
 from eval_pipeline.benchmark import current, load_benchmark
 from eval_pipeline.defs import pools
 from eval_pipeline.defs.pools import Pools, pool_of
+from eval_pipeline.gateways.demo.faults import Faults
+from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.journal.locks import hold_run_lock
-from eval_pipeline.providers.demo.faults import Faults
-from eval_pipeline.providers.demo.server import DemoGateway
 from eval_pipeline.records import Model
 from eval_pipeline.runs import Mode
 from eval_pipeline.settings import Settings

@@ -13,6 +13,8 @@ import pytest
 from eval_pipeline.benchmark import Benchmark, current
 from eval_pipeline.carrying import carry_over
 from eval_pipeline.exam.messages import question_messages
+from eval_pipeline.gateways.demo.faults import Faults
+from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.history import Pending
 from eval_pipeline.journal import (
     PREDICTIONS,
@@ -23,8 +25,6 @@ from eval_pipeline.journal import (
     Stream,
 )
 from eval_pipeline.outcomes import Outcome
-from eval_pipeline.providers.demo.faults import Faults
-from eval_pipeline.providers.demo.server import DemoGateway
 from eval_pipeline.records import ExamQuestion, Prediction, Prices
 from eval_pipeline.runs import Mode
 from eval_pipeline.runtime import run_async

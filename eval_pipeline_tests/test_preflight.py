@@ -11,10 +11,10 @@ from typing import Any, Self
 
 import pytest
 
-from eval_pipeline import preflight as module
-from eval_pipeline.preflight import Preflight, preflight
-from eval_pipeline.providers.demo.faults import Faults
-from eval_pipeline.providers.demo.server import DemoGateway
+from eval_pipeline.evaluation import catalog as module
+from eval_pipeline.evaluation.catalog import Preflight, preflight
+from eval_pipeline.gateways.demo.faults import Faults
+from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.records import Model
 from eval_pipeline.runtime import run_async
 from eval_pipeline.settings import Settings

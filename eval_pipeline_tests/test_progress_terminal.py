@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from eval_pipeline.providers.demo.faults import Faults
-from eval_pipeline.providers.demo.server import DemoGateway
+from eval_pipeline.gateways.demo.faults import Faults
+from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline_tests.builders import a_question
 from eval_pipeline_tests.project import call, run
 from eval_pipeline_tests.terminal import CTRL_C, in_terminal

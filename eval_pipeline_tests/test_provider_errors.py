@@ -7,9 +7,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
+from eval_pipeline.gateways.chat import ProviderError
+from eval_pipeline.gateways.dialects.errors import provider_error, reply_error
 from eval_pipeline.outcomes import Outcome
-from eval_pipeline.providers.chat import ProviderError
-from eval_pipeline.providers.dialects.errors import provider_error, reply_error
 from eval_pipeline_tests.any_json import objects_of
 
 TRANSIENT = {Outcome.TIMEOUT, Outcome.RATE_LIMITED, Outcome.SERVER_ERROR}

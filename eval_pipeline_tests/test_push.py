@@ -18,9 +18,9 @@ from eval_pipeline.benchmark import keep, mint
 from eval_pipeline.defs.graph import build_graph
 from eval_pipeline.defs.schedules import build_schedules
 from eval_pipeline.defs.sensors.discovery import build_discovery
+from eval_pipeline.gateways.limits import RetryPolicy
 from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, SIGHTINGS, Journal, ReadOnlyError
 from eval_pipeline.journal.deployment import open_journal
-from eval_pipeline.providers.limits import RetryPolicy
 from eval_pipeline.records import Sighting
 from eval_pipeline.remote import pushing
 from eval_pipeline.remote.client import PushError, Server, WrongAddressError, checked_address

@@ -10,12 +10,12 @@ import duckdb
 import pytest
 
 from eval_pipeline.cli.menu import unfinished_launches
+from eval_pipeline.gateways.demo.faults import Faults
+from eval_pipeline.gateways.demo.server import DemoGateway
+from eval_pipeline.gateways.pool import Gateways
 from eval_pipeline.journal import ATTEMPTS, SIGHTINGS, Journal
 from eval_pipeline.journal.locks import hold_run_lock, running_run_ids
 from eval_pipeline.options import Judge
-from eval_pipeline.providers.demo.faults import Faults
-from eval_pipeline.providers.demo.server import DemoGateway
-from eval_pipeline.providers.gateways import Gateways
 from eval_pipeline.records import Attempt, Judgement, Model, Prediction, Run, Sighting
 from eval_pipeline.results.queries import query, rows
 from eval_pipeline.results.runs import (

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from eval_pipeline.gateways.demo.faults import Faults
+from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.journal import PREDICTIONS
 from eval_pipeline.outcomes import Outcome
-from eval_pipeline.providers.demo.faults import Faults
-from eval_pipeline.providers.demo.server import DemoGateway
 from eval_pipeline.records import DialectName
 from eval_pipeline.runs import Mode
 from eval_pipeline.stages.predict import Launch

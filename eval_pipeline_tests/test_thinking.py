@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eval_pipeline.gateways.chat import ChatReply
+from eval_pipeline.gateways.dialects.base import tell_apart
+from eval_pipeline.gateways.pool import DIALECTS
 from eval_pipeline.outcomes import Outcome
-from eval_pipeline.providers.chat import ChatReply
-from eval_pipeline.providers.dialects.dialect import DIALECTS
-from eval_pipeline.providers.dialects.thinking import tell_apart
 from eval_pipeline.records import Usage
 
 CHAT = DIALECTS["chat_completions"]

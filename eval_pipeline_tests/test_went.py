@@ -11,8 +11,8 @@ import pytest
 from eval_pipeline.defs.metadata import Metadata
 from eval_pipeline.defs.partitions import RANGE_END, RANGE_START
 from eval_pipeline.defs.went import how_asking_went, how_judging_went
-from eval_pipeline.providers.demo.faults import Faults
-from eval_pipeline.providers.demo.server import DemoGateway
+from eval_pipeline.gateways.demo.faults import Faults
+from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.records import Judgement, Prediction, Run
 from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.stages.predict import Launch

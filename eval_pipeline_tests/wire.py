@@ -12,10 +12,9 @@ from typing import Any
 import pytest
 from pydantic import JsonValue
 
-from eval_pipeline.providers.chat import ChatReply, ChatRequest, ProviderError
-from eval_pipeline.providers.client import HttpProvider, open_session
-from eval_pipeline.providers.deadline import Deadline
-from eval_pipeline.providers.dialects.dialect import DIALECTS
+from eval_pipeline.gateways.chat import ChatReply, ChatRequest, ProviderError
+from eval_pipeline.gateways.client import Deadline, HttpProvider, open_session
+from eval_pipeline.gateways.pool import DIALECTS
 from eval_pipeline.records import DialectName
 from eval_pipeline_tests.builders import a_question
 

@@ -17,15 +17,15 @@ from eval_pipeline.analysis.evidence import Evidence, read_found
 from eval_pipeline.analysis.failures import Failure, find_failed, find_latest, to_analyse
 from eval_pipeline.analysis.records import Diagnosis, Explanation
 from eval_pipeline.benchmark import past_items
-from eval_pipeline.discovery import look_up
 from eval_pipeline.environment import SettingsError
-from eval_pipeline.forms import Given
+from eval_pipeline.evaluation.catalog import look_up
+from eval_pipeline.gateways.pool import Gateways
+from eval_pipeline.gateways.structured import Given
 from eval_pipeline.journal import DIAGNOSES, Journal, Stream
 from eval_pipeline.kinds import gaps_hash
 from eval_pipeline.logs import about
 from eval_pipeline.money import Ledger, unpriced
 from eval_pipeline.outcomes import Outcome
-from eval_pipeline.providers.gateways import Gateways
 from eval_pipeline.record import Record
 from eval_pipeline.records import Item, ItemKey, Model, now
 from eval_pipeline.results.runs import FoundRun, Row, State, run_rows

@@ -12,7 +12,8 @@ from eval_pipeline.analysis.evidence import Evidence, Part
 from eval_pipeline.analysis.records import Classification, Explanation
 from eval_pipeline.coding.records import STEPS, CodingTask
 from eval_pipeline.fingerprints import fingerprint
-from eval_pipeline.forms import (
+from eval_pipeline.gateways.chat import ChatRequest
+from eval_pipeline.gateways.structured import (
     Ask,
     Form,
     Given,
@@ -24,7 +25,6 @@ from eval_pipeline.forms import (
     read_json,
 )
 from eval_pipeline.options import PACKAGE
-from eval_pipeline.providers.chat import ChatRequest
 from eval_pipeline.records import Item, Model, ReplyFormat
 
 PROMPT = PACKAGE / "prompts" / "analysis.txt"

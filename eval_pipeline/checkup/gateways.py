@@ -4,12 +4,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
-from eval_pipeline.catalog import Catalog
 from eval_pipeline.checkup.findings import Check, Finding, State, ok, warning, wrong
 from eval_pipeline.checkup.offers import Offers
 from eval_pipeline.gateway import Gateway
+from eval_pipeline.gateways.catalog import Catalog, shortened
 from eval_pipeline.money import unpriced
-from eval_pipeline.news import shortened
 from eval_pipeline.records import Model
 from eval_pipeline.settings import SETTINGS_FILE, Settings
 

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from eval_pipeline.catalog import Catalog, ClientFor, Limits, Selected, fetch, select
 from eval_pipeline.gateway import Gateway
-from eval_pipeline.providers.gateways import Gateways
-from eval_pipeline.providers.model_lists import CatalogError, shown
+from eval_pipeline.gateways.catalog import Catalog, ClientFor, Limits, Selected, fetch, select
+from eval_pipeline.gateways.model_lists import CatalogError, shown
+from eval_pipeline.gateways.pool import Gateways
 from eval_pipeline.records import Model
 from eval_pipeline.runtime import run_async
 from eval_pipeline.settings import Settings

@@ -17,8 +17,8 @@ if TYPE_CHECKING:  # loading these takes a moment that `evals --help` does witho
     from eval_pipeline.coding.ablation import Ablation
     from eval_pipeline.coding.records import CodingTask
     from eval_pipeline.coding.validating import Validated
+    from eval_pipeline.gateways.demo.faults import Faults
     from eval_pipeline.options import Suite
-    from eval_pipeline.providers.demo.faults import Faults
     from eval_pipeline.settings import Settings
 
 _DID = {None: "nobody can tell", 1.0: "passes", 0.0: "fails"}
@@ -174,8 +174,8 @@ def demo_server(
 ) -> None:
     """Serve the SIMULATED models on loopback until interrupted, well behaved or not."""
     from eval_pipeline.benchmark import load_benchmark
-    from eval_pipeline.providers.demo.faults import Faults
-    from eval_pipeline.providers.demo.server import serve
+    from eval_pipeline.gateways.demo.faults import Faults
+    from eval_pipeline.gateways.demo.server import serve
     from eval_pipeline.settings import Settings
 
     items = tuple(load_benchmark(Settings.from_env()).items.values())
@@ -186,7 +186,7 @@ def _read_faults(path: Path) -> "Faults":
     from pydantic import ValidationError
 
     from eval_pipeline.environment import SettingsError
-    from eval_pipeline.providers.demo.faults import Faults
+    from eval_pipeline.gateways.demo.faults import Faults
 
     try:
         return Faults.model_validate_json(path.read_text("utf-8"))

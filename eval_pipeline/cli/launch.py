@@ -29,7 +29,7 @@ from eval_pipeline.defs.launch import (
     judge_all,
     run_job,
 )
-from eval_pipeline.discovery import look, look_up, pick
+from eval_pipeline.evaluation.catalog import look, look_up, pick
 from eval_pipeline.importing.askable import untold, untold_error
 from eval_pipeline.journal import RUNS
 from eval_pipeline.journal.deployment import open_journal, refuse_production

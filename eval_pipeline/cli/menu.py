@@ -15,15 +15,14 @@ import typer
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent, merge_key_bindings
 
 from eval_pipeline.benchmark import current
-from eval_pipeline.catalog import select
 from eval_pipeline.cli.output import End, complain, open_warehouse, results, say
-from eval_pipeline.discovery import NOTHING_SELECTED, look
 from eval_pipeline.errors import MendableError
+from eval_pipeline.evaluation.catalog import NOTHING_SELECTED, look
+from eval_pipeline.gateways.catalog import Past, select
 from eval_pipeline.items import Brief, briefs
 from eval_pipeline.journal import SIGHTINGS, Journal
 from eval_pipeline.journal.deployment import open_journal
 from eval_pipeline.journal.locks import running_run_ids
-from eval_pipeline.news import Past
 from eval_pipeline.records import Model, Prices
 from eval_pipeline.results.queries import query
 from eval_pipeline.results.runs import LATEST, FoundRun, find_runs, named_judges

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 from eval_pipeline.cli.output import End, complain, end, open_warehouse, print_json, say, show
 from eval_pipeline.errors import MendableError
+from eval_pipeline.gateways.model_lists import shown
 from eval_pipeline.history import PAST_RUNS
 from eval_pipeline.journal.deployment import open_journal
 from eval_pipeline.outcomes import Outcome
 from eval_pipeline.progress import Watch
-from eval_pipeline.providers.model_lists import shown
 from eval_pipeline.records import Scope
 from eval_pipeline.results.outputs import write_outputs
 from eval_pipeline.results.queries import query, rows

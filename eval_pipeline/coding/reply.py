@@ -44,19 +44,6 @@ def read_files(reply: str, expected: Sequence[str] = ()) -> Files:
     raise UnreadableReply(_complaint(found))
 
 
-def as_reply(files: Files) -> str:
-    """The files as a reply in the form that models are asked for."""
-    return "\n".join(["# Files\n", *(_section(path, text) for path, text in files.items())])
-
-
-def _section(path: str, text: str) -> str:
-    heading = path if named_path(path) == path else f"`{path}`"
-    longest = max((len(run) for run in re.findall("`+", text)), default=0)
-    fence = "`" * max(3, longest + 1)
-    ending = "" if not text or text.endswith("\n") else "\n"
-    return f"## {heading}\n\n{fence}\n{text}{ending}{fence}\n"
-
-
 class _Block(NamedTuple):
     """A fenced block: what follows its fence on the same line, and what is in it."""
 

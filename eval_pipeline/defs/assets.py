@@ -27,7 +27,7 @@ from eval_pipeline.defs.resources import WarehouseResource
 from eval_pipeline.defs.tables import described
 from eval_pipeline.defs.versions import CATALOG, data_version
 from eval_pipeline.defs.went import how_analysing_went, how_asking_went, how_judging_went
-from eval_pipeline.discovery import look_up, refresh
+from eval_pipeline.evaluation.catalog import look_up, refresh
 from eval_pipeline.exam.labels import load_labels
 from eval_pipeline.journal import ITEMS, RUNS, SIGHTINGS, VERSIONS
 from eval_pipeline.journal.locks import running_run_ids

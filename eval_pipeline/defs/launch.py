@@ -18,7 +18,7 @@ from eval_pipeline.defs.graph import build_graph
 from eval_pipeline.defs.instance import dagster_instance
 from eval_pipeline.defs.job_options import stages_of, with_options
 from eval_pipeline.defs.partitions import MODELS, SOME, tags_for
-from eval_pipeline.discovery import listed_models, look_up, pick
+from eval_pipeline.evaluation.catalog import listed_models, look_up, pick
 from eval_pipeline.history import PAST_RUNS
 from eval_pipeline.journal import RUNS, Journal
 from eval_pipeline.journal.deployment import open_journal

@@ -8,7 +8,7 @@ import dagster as dg
 import duckdb
 from tabulate import tabulate
 
-from eval_pipeline.discovery import known_models
+from eval_pipeline.evaluation.catalog import known_models
 from eval_pipeline.journal import Journal
 from eval_pipeline.journal.files import swap_in
 from eval_pipeline.progress import Stage, under_way

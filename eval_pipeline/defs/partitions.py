@@ -14,7 +14,7 @@ from dagster._core.definitions.data_version import (
 from dagster._core.definitions.partitions.context import PartitionLoadingContext
 
 from eval_pipeline.defs.metadata import listed
-from eval_pipeline.discovery import Changes, Refreshed
+from eval_pipeline.evaluation.catalog import Changes, Refreshed
 from eval_pipeline.runs import RunError
 
 MODELS = "models"

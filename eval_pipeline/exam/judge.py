@@ -5,9 +5,17 @@ from collections.abc import Mapping
 from functools import cache
 
 from eval_pipeline.exam.verdict import PUBLISHED_NAME, SCHEMA, Verdict, read_verdict
-from eval_pipeline.forms import Ask, Form, ReplyFormats, Write, ask_for, form_request, formats_of
+from eval_pipeline.gateways.chat import ChatReply, ChatRequest
+from eval_pipeline.gateways.structured import (
+    Ask,
+    Form,
+    ReplyFormats,
+    Write,
+    ask_for,
+    form_request,
+    formats_of,
+)
 from eval_pipeline.outcomes import Outcome
-from eval_pipeline.providers.chat import ChatReply, ChatRequest
 from eval_pipeline.record import Record
 from eval_pipeline.records import ExamQuestion, Model, Prediction, ReplyFormat, Usage
 

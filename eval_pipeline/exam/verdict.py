@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import ConfigDict, Field, JsonValue, field_validator
 
-from eval_pipeline.forms import read_json
+from eval_pipeline.gateways.structured import read_json
 from eval_pipeline.record import Record
 from eval_pipeline.records import Text
 

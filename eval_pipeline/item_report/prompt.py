@@ -6,15 +6,15 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from eval_pipeline.discovery import known_models
 from eval_pipeline.environment import SettingsError
+from eval_pipeline.evaluation.catalog import known_models
 from eval_pipeline.fingerprints import fingerprint
+from eval_pipeline.gateways.chat import ChatReply, ChatRequest
+from eval_pipeline.gateways.limits import RetryPolicy
+from eval_pipeline.gateways.rate_limiter import Pace
 from eval_pipeline.journal import Journal
 from eval_pipeline.kinds import Prompts
 from eval_pipeline.money import Forecast
-from eval_pipeline.providers.chat import ChatReply, ChatRequest
-from eval_pipeline.providers.limits import RetryPolicy
-from eval_pipeline.providers.pace import Pace
 from eval_pipeline.records import IMPORTED_FROM, Item, Model
 from eval_pipeline.runs import EXAM_GUIDELINES
 from eval_pipeline.settings import Settings

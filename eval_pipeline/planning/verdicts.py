@@ -12,11 +12,11 @@ from eval_pipeline.benchmark import Benchmark, minted, past_version
 from eval_pipeline.carrying import Carried
 from eval_pipeline.coding.records import CodingTask
 from eval_pipeline.exam.judge import judge_request
+from eval_pipeline.gateways.chat import ChatRequest
 from eval_pipeline.history import PAST_RUNS, Pending
 from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, Journal
 from eval_pipeline.money import TOKENS_PER_REPLY, guessed
 from eval_pipeline.planning.estimates import NO_CALLS, Estimate, Part, estimate, few
-from eval_pipeline.providers.chat import ChatRequest
 from eval_pipeline.records import ExamQuestion, ItemKey, Model, Run, Usage
 from eval_pipeline.stages.grading import Grader, ModelJudge
 from eval_pipeline.stages.predict import Launch

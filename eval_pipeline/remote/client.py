@@ -15,7 +15,7 @@ import httpx
 from pydantic import SecretStr, ValidationError
 
 from eval_pipeline.errors import MendableError
-from eval_pipeline.providers.limits import RetryPolicy, parse_retry_after
+from eval_pipeline.gateways.limits import RetryPolicy, parse_retry_after
 from eval_pipeline.record import Record
 from eval_pipeline.records import now
 from eval_pipeline.remote.messages import Refusal

@@ -6,6 +6,7 @@ from itertools import chain
 from typing import NamedTuple, TypeVar
 
 from eval_pipeline.benchmark import past_items
+from eval_pipeline.gateways.catalog import Past
 from eval_pipeline.journal import (
     JUDGED,
     PREDICTIONS,
@@ -16,7 +17,6 @@ from eval_pipeline.journal import (
     Journal,
 )
 from eval_pipeline.journal.files import as_line
-from eval_pipeline.news import Past
 from eval_pipeline.record import Record
 from eval_pipeline.records import BenchmarkVersion, Judgement, Prediction, Run
 from eval_pipeline.remote.client import PushError, Server

@@ -7,9 +7,9 @@ from tempfile import TemporaryFile
 from typing import NamedTuple, TypeVar
 
 from eval_pipeline.benchmark import past_items
+from eval_pipeline.gateways.catalog import Past
 from eval_pipeline.journal import RUNS, SIGHTINGS, VERSIONS, FileCompactedError, Journal
 from eval_pipeline.journal.files import as_line
-from eval_pipeline.news import Past
 from eval_pipeline.record import Record
 from eval_pipeline.records import BenchmarkVersion, Judgement, Prediction
 from eval_pipeline.remote.messages import MOST_RECORDS, KeptVersion, Received, RunToOpen

@@ -11,14 +11,14 @@ from typing import Any
 from pydantic import JsonValue
 
 from eval_pipeline.fingerprints import canonical, fingerprint_of_text
+from eval_pipeline.gateways.chat import Asked, ChatRequest
+from eval_pipeline.gateways.dialects.messages import MAX_TOKENS
+from eval_pipeline.gateways.pool import Gateways
 from eval_pipeline.history import Pending
 from eval_pipeline.journal import JournalWriter
 from eval_pipeline.kinds import Prompts
 from eval_pipeline.money import unpriced
 from eval_pipeline.options import Experiment
-from eval_pipeline.providers.chat import Asked, ChatRequest
-from eval_pipeline.providers.dialects.messages import MAX_TOKENS
-from eval_pipeline.providers.gateways import Gateways
 from eval_pipeline.records import Item, ItemKey, Model, Prediction, now
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.asking import Asking, how_to_ask

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
+from eval_pipeline.gateways.chat import Asked, ChatProvider, ChatReply, ChatRequest, ProviderError
+from eval_pipeline.gateways.limits import RetryPolicy
+from eval_pipeline.gateways.pool import Gateways
+from eval_pipeline.gateways.rate_limiter import Pace
 from eval_pipeline.money import Account, BudgetReached, Forecast, priced
 from eval_pipeline.outcomes import Outcome
-from eval_pipeline.providers.chat import Asked, ChatProvider, ChatReply, ChatRequest, ProviderError
-from eval_pipeline.providers.gateways import Gateways
-from eval_pipeline.providers.limits import RetryPolicy
-from eval_pipeline.providers.pace import Pace
 from eval_pipeline.records import NOTHING_USED, Model, Usage
 from eval_pipeline.runtime import Halted
 from eval_pipeline.settings import Settings

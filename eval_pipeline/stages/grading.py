@@ -20,9 +20,9 @@ from eval_pipeline.exam.judge import (
 )
 from eval_pipeline.exam.rules import RULES_VERSION, RulesVerdict, grade_by_rules
 from eval_pipeline.fingerprints import fingerprint
+from eval_pipeline.gateways.chat import ChatRequest
+from eval_pipeline.gateways.pool import Gateways
 from eval_pipeline.outcomes import Outcome
-from eval_pipeline.providers.chat import ChatRequest
-from eval_pipeline.providers.gateways import Gateways
 from eval_pipeline.records import (
     FREE,
     ExamQuestion,

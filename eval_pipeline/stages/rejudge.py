@@ -12,11 +12,11 @@ from typing import NamedTuple
 import duckdb
 
 from eval_pipeline.benchmark import past_items
-from eval_pipeline.discovery import known_models
+from eval_pipeline.evaluation.catalog import known_models
+from eval_pipeline.gateways.pool import Gateways
 from eval_pipeline.history import JudgementBrief
 from eval_pipeline.journal import PREDICTIONS, REJUDGED, FileCompactedError, Journal, Stream
 from eval_pipeline.money import Ledger, unpriced
-from eval_pipeline.providers.gateways import Gateways
 from eval_pipeline.records import ExamQuestion, Item, ItemKey, Model, Prediction, Repeat
 from eval_pipeline.results.queries import query
 from eval_pipeline.runs import RunError

@@ -5,17 +5,11 @@ from functools import partial, reduce
 
 from eval_pipeline.coding.judge import Reviewed, ReviewError
 from eval_pipeline.coding.records import CodingTask, Files, TestResult
-from eval_pipeline.exam.judge import (
-    ReplyFormats,
-    fill,
-    formats_of,
-    judge_answer,
-    verdict_request,
-)
+from eval_pipeline.exam.judge import ReplyFormats, fill, formats_of, judge_answer, verdict_request
 from eval_pipeline.fingerprints import fingerprint
+from eval_pipeline.gateways.chat import ChatRequest
+from eval_pipeline.gateways.pool import Gateways
 from eval_pipeline.options import PACKAGE
-from eval_pipeline.providers.chat import ChatRequest
-from eval_pipeline.providers.gateways import Gateways
 from eval_pipeline.records import FREE, Model, ReplyFormat, Usage
 from eval_pipeline.runtime import Halted
 from eval_pipeline.settings import Settings

@@ -37,7 +37,7 @@ _CONVEX_FAILURE = re.compile(
     r"^###\s+(?:\d+\.\s+)?(\d{3}-\w+)\s+\((\d{3}-\w+)\)(?:\s+(?:--|\u2014)\s+(\w+))?", re.MULTILINE
 )
 _CONVEX_ACTION = re.compile(
-    r"^\*\*Actions? taken\*\*:\s*(?!none\b|no action\b)(.+)", re.IGNORECASE | re.MULTILINE
+    r"^\*\*Actions? taken\*\*:[ \t]*+(?!none\b|no action\b)(.+)", re.IGNORECASE | re.MULTILINE
 )
 
 

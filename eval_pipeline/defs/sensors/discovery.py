@@ -3,10 +3,10 @@
 import dagster as dg
 
 from eval_pipeline.defs.partitions import MODELS
-from eval_pipeline.discovery import NOTHING_SELECTED, Look, look
+from eval_pipeline.evaluation.catalog import NOTHING_SELECTED, Look, look
+from eval_pipeline.gateways.model_lists import CatalogError
 from eval_pipeline.journal import JournalError
 from eval_pipeline.journal.deployment import open_journal, refuse_production
-from eval_pipeline.providers.model_lists import CatalogError
 from eval_pipeline.runtime import run_async
 from eval_pipeline.settings import Settings
 

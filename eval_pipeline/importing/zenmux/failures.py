@@ -2,8 +2,8 @@
 
 import re
 
+from eval_pipeline.gateways.dialects.errors import provider_error
 from eval_pipeline.outcomes import Outcome
-from eval_pipeline.providers.dialects.errors import provider_error
 
 _STATUS = re.compile(r"\b(?:error code|status code|HTTP)[:= ]{1,3}([45]\d\d)\b", re.IGNORECASE)
 _BY_WORDS = (

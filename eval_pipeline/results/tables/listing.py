@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from eval_pipeline.news import MILLION
+from eval_pipeline.gateways.catalog import MILLION
 from eval_pipeline.offer import OfferedExperiment, OfferedItem, OfferedSuite
 from eval_pipeline.results.tables.format import (
     Cell,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from eval_pipeline.providers.demo import analyst
+from eval_pipeline.gateways.demo import analyst
 from eval_pipeline.records import ExamQuestion, Item, Prices
 
 REPLY_MARK = "Simulated reply:"

@@ -7,8 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Discriminator, Field, JsonValue
 
-from eval_pipeline.providers.demo.minds import tokens
-from eval_pipeline.providers.demo.wire import (
+from eval_pipeline.gateways.demo.chat_completions import (
     ChatBody,
     Message,
     Part,
@@ -20,6 +19,7 @@ from eval_pipeline.providers.demo.wire import (
     named_event,
     searching,
 )
+from eval_pipeline.gateways.demo.replies import tokens
 
 _ERROR_TYPES = {
     401: "authentication_error",

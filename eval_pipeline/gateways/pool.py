@@ -1,6 +1,6 @@
 """The gateways of the settings as open connections; the simulated one is started when used."""
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from types import TracebackType
 from typing import Self
@@ -10,14 +10,22 @@ import httpx
 
 from eval_pipeline.environment import SettingsError
 from eval_pipeline.gateway import Gateway, RateLimits
-from eval_pipeline.providers.client import CONNECT_TIMEOUT_S, HttpProvider, open_session
-from eval_pipeline.providers.deadline import Deadline
-from eval_pipeline.providers.demo.server import DemoGateway
-from eval_pipeline.providers.dialects.dialect import DIALECTS
-from eval_pipeline.providers.ledger import Ledger, ledger_file
-from eval_pipeline.providers.pace import Meters, Pace
+from eval_pipeline.gateways.client import CONNECT_TIMEOUT_S, Deadline, HttpProvider, open_session
+from eval_pipeline.gateways.demo.server import DemoGateway
+from eval_pipeline.gateways.dialects.base import Dialect
+from eval_pipeline.gateways.dialects.chat_completions import ChatCompletions
+from eval_pipeline.gateways.dialects.messages import Messages
+from eval_pipeline.gateways.dialects.responses import Responses
+from eval_pipeline.gateways.limits import Ledger, ledger_file
+from eval_pipeline.gateways.rate_limiter import Meters, Pace
 from eval_pipeline.records import DialectName, Item, Model
 from eval_pipeline.settings import Settings
+
+DIALECTS: Mapping[DialectName, Dialect] = {
+    "chat_completions": ChatCompletions(),
+    "responses": Responses(),
+    "messages": Messages(),
+}
 
 
 class Gateways:

@@ -6,10 +6,17 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from eval_pipeline.providers.chat import ChatRequest
-from eval_pipeline.providers.dialects.bodies import apart, image_address, merged, with_tool
-from eval_pipeline.providers.dialects.collected import Collected, dollars, tokens
-from eval_pipeline.providers.dialects.errors import Quote, broken_off, no_reply, reply_error
+from eval_pipeline.gateways.chat import ChatRequest
+from eval_pipeline.gateways.dialects.base import (
+    Collected,
+    apart,
+    dollars,
+    image_address,
+    merged,
+    tokens,
+    with_tool,
+)
+from eval_pipeline.gateways.dialects.errors import Quote, broken_off, no_reply, reply_error
 from eval_pipeline.records import Usage
 
 _TEXT = "response.output_text.delta"

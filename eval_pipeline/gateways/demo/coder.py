@@ -4,10 +4,10 @@ import re
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from eval_pipeline.coding.records import CodingTask
-from eval_pipeline.coding.reply import as_reply
-from eval_pipeline.providers.demo.minds import REPLY_MARK, Mind, draw, is_right
+from eval_pipeline.coding.records import CodingTask, Files
+from eval_pipeline.gateways.demo.replies import REPLY_MARK, Mind, draw, is_right
 
+_PLAIN_PATH = re.compile(r"[\w./-]+")
 _TYPE_ERRORS = {
     ".py": '\nSIMULATED_SLIP: int = "text"\n',
     ".ts": '\nexport const slip: number = "text";\n',
@@ -27,6 +27,19 @@ def answer(mind: Mind, task: CodingTask, seed: int | None = None) -> str:
     # In turn, not by chance: even a few tasks then show all that can go wrong.
     turn = int(luck * len(_WAYS)) + sum(map(int, re.findall(r"\d+", task.id)))
     return _said(mind, _WAYS[turn % len(_WAYS)](task))
+
+
+def as_reply(files: Files) -> str:
+    """Return the files as a reply in the form that models are asked for."""
+    return "\n".join(["# Files\n", *(_section(path, text) for path, text in files.items())])
+
+
+def _section(path: str, text: str) -> str:
+    heading = path if _PLAIN_PATH.fullmatch(path) else f"`{path}`"
+    longest = max((len(run) for run in re.findall("`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    ending = "" if not text or text.endswith("\n") else "\n"
+    return f"## {heading}\n\n{fence}\n{text}{ending}{fence}\n"
 
 
 def _said(mind: Mind, text: str) -> str:

@@ -1,4 +1,4 @@
-"""One attempt over HTTP: a request in a model's dialect, its reply read to the end, or an error."""
+"""A client of one gateway: requests within a deadline, and replies read as they arrive."""
 
 import asyncio
 import json
@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
+from types import TracebackType
 from typing import Any
 from urllib.request import getproxies
 
@@ -16,13 +17,83 @@ import orjson
 from aiohttp.http_exceptions import ContentEncodingError
 from yarl import URL
 
+from eval_pipeline.gateways.chat import ChatReply, ChatRequest, ProviderError
+from eval_pipeline.gateways.dialects.base import Collected, Dialect
+from eval_pipeline.gateways.dialects.errors import provider_error
+from eval_pipeline.gateways.limits import parse_retry_after
 from eval_pipeline.outcomes import Outcome
-from eval_pipeline.providers.chat import ChatReply, ChatRequest, ProviderError
-from eval_pipeline.providers.deadline import Deadline
-from eval_pipeline.providers.dialects.dialect import Collected, Dialect
-from eval_pipeline.providers.dialects.errors import provider_error
-from eval_pipeline.providers.limits import parse_retry_after
 from eval_pipeline.records import now, whole_characters
+
+
+class Deadline:
+    """Gives everyone the same number of seconds, each from their own beginning.
+
+    `asyncio.timeout` does the same, but its timers cost a tenth of all that a request costs.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        # In the order of their ends, because all have the same time.
+        self._inside: dict[_Stay, float] = {}
+        self._timer: asyncio.TimerHandle | None = None
+
+    def limit(self) -> "_Stay":
+        """For a `with`: a task that stays inside too long is cancelled, with a TimeoutError."""
+        return _Stay(self)
+
+    def enter(self, stay: "_Stay", loop: asyncio.AbstractEventLoop) -> None:
+        """Its time begins."""
+        self._inside[stay] = loop.time() + self.seconds
+        if self._timer is None:
+            self._timer = loop.call_later(self.seconds, self._check, loop)
+
+    def leave(self, stay: "_Stay") -> None:
+        """It was in time, or has been told that it was not."""
+        self._inside.pop(stay, None)
+
+    def _check(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._timer = None
+        for stay, end in tuple(self._inside.items()):
+            if end > loop.time():
+                self._timer = loop.call_at(end, self._check, loop)
+                return
+            del self._inside[stay]
+            stay.cancel()
+
+
+class _Stay:
+    """One task's time inside."""
+
+    __slots__ = ("_deadline", "_late", "_task")
+
+    def __init__(self, deadline: Deadline) -> None:
+        self._deadline = deadline
+        self._late = False
+
+    def __enter__(self) -> None:
+        loop = asyncio.get_running_loop()
+        task = asyncio.current_task(loop)
+        if task is None:
+            raise RuntimeError("Only a task can have a deadline.")
+        self._task = task
+        self._deadline.enter(self, loop)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._deadline.leave(self)
+        # Cancelled by somebody else as well: that one has the last word.
+        if self._late and self._task.uncancel() == 0 and kind is asyncio.CancelledError:
+            raise TimeoutError from error
+
+    def cancel(self) -> None:
+        """It is late."""
+        self._late = True
+        self._task.cancel()
+
 
 LARGEST_REPLY = 32 * 1024 * 1024
 LONGEST_MESSAGE = 500

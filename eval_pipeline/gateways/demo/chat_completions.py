@@ -12,8 +12,8 @@ from typing import Protocol, Self
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from eval_pipeline.providers.demo.faults import FaultKind
-from eval_pipeline.providers.demo.minds import Mind, tokens
+from eval_pipeline.gateways.demo.faults import FaultKind
+from eval_pipeline.gateways.demo.replies import Mind, tokens
 
 ERROR_CODES = {
     401: "invalid_api_key",

@@ -1,4 +1,4 @@
-"""The simulated gateway: an HTTP server on loopback that speaks the dialects of the real ones."""
+"""The simulated gateway: a server that replies as configured, faults included."""
 
 import asyncio
 import contextlib
@@ -7,13 +7,15 @@ import hmac
 import itertools
 import json
 import socket
+import struct
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Self
+from typing import Self, TypeVar
 
 import uvicorn
+from pydantic import BaseModel, ValidationError
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -22,13 +24,79 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from eval_pipeline.coding.records import CodingTask
-from eval_pipeline.providers.demo import analyst, coder, minds
-from eval_pipeline.providers.demo.faults import NO_FAULTS, FaultKind, Faults
-from eval_pipeline.providers.demo.messages import MessagesBody, messages_error_body
-from eval_pipeline.providers.demo.responses import ResponsesBody
-from eval_pipeline.providers.demo.sending import hang, parse, reset, sent
-from eval_pipeline.providers.demo.wire import Asked, ChatBody, Spoken, error_body
+from eval_pipeline.gateways.demo import analyst, coder, replies
+from eval_pipeline.gateways.demo.chat_completions import Asked, ChatBody, Reply, Spoken, error_body
+from eval_pipeline.gateways.demo.faults import NO_FAULTS, FaultKind, Faults
+from eval_pipeline.gateways.demo.messages import MessagesBody, messages_error_body
+from eval_pipeline.gateways.demo.responses import ResponsesBody
 from eval_pipeline.records import Item, now
+
+LARGEST_BODY = 32 * 1024 * 1024
+_STREAM = [(b"content-type", b"text/event-stream; charset=utf-8")]
+_Parsed = TypeVar("_Parsed", bound=BaseModel)
+
+
+async def parse(receive: Receive, shape: type[_Parsed]) -> _Parsed:
+    """The body as a record; an HTTPException says what is wrong with it."""
+    try:
+        return shape.model_validate_json(await _read(receive))
+    except ValidationError as error:
+        problem = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(part) for part in problem["loc"]) or "the body"
+        raise HTTPException(400, f"Malformed request, {where}: {problem['msg']}.") from None
+
+
+async def _read(receive: Receive) -> bytes:
+    data, size, more = bytearray(), 0, True
+    # Read to the end even if it is too long: a client that is still sending hears no answer.
+    while more:
+        message = await receive()
+        part, more = message.get("body", b""), message.get("more_body", False)
+        size += len(part)
+        data += part if size <= LARGEST_BODY else b""
+    if size > LARGEST_BODY:
+        raise HTTPException(413, f"The body has {size} bytes; at most {LARGEST_BODY} are taken.")
+    return bytes(data)
+
+
+def sent(reply: Reply, drip_s: float) -> ASGIApp:
+    """The reply as a response; if it is cut, uvicorn closes the connection before the end."""
+    if reply.body.stream:
+        events, headers = reply.events(), _STREAM
+        # Written as one piece where nothing is to come between: that costs a fraction.
+        pieces = events if drip_s else [b"".join(events)]
+    else:
+        whole = reply.whole()
+        pieces = [whole[: len(whole) // 2] if reply.is_cut else whole]
+        length = str(len(whole)).encode()
+        headers = [(b"content-type", b"application/json"), (b"content-length", length)]
+
+    async def send_pieces(_scope: Scope, _receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        for number, piece in enumerate(pieces, start=1):
+            more = reply.is_cut or number < len(pieces)
+            await send({"type": "http.response.body", "body": piece, "more_body": more})
+            if more and drip_s:
+                await asyncio.sleep(drip_s)
+
+    return send_pieces
+
+
+async def hang(_scope: Scope, receive: Receive, _send: Send) -> None:
+    """Says nothing until the client has gone."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def reset(scope: Scope, receive: Receive, send: Send) -> None:
+    """Ends the connection the hard way, before any byte."""
+    # ASGI has no word for this; uvicorn's `receive` belongs to what holds the transport.
+    transport: asyncio.Transport = receive.__self__.transport  # type: ignore[attr-defined]
+    connection = transport.get_extra_info("socket")
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    transport.abort()
+    await hang(scope, receive, send)
+
 
 _ABOUT = "The simulated gateway of eval_pipeline: its models are SIMULATED. See GET /v1/models.\n"
 _TOO_LONG = "A simulated fault: the prompt is too long for this model's maximum context length."
@@ -75,7 +143,7 @@ class DemoGateway:
         self,
         items: Sequence[Item],
         *,
-        models: Mapping[str, minds.Mind] = minds.MINDS,
+        models: Mapping[str, replies.Mind] = replies.MINDS,
         faults: Faults = NO_FAULTS,
         port: int = 0,
         api_key: str | None = None,
@@ -85,7 +153,7 @@ class DemoGateway:
         self.seen: Counter[tuple[str, str]] = Counter()
         self.at_once: Counter[str] = Counter()
         self.most_at_once: Counter[str] = Counter()
-        self._questions, self._minds = minds.Questions(items), models
+        self._questions, self._minds = replies.Questions(items), models
         self._port = port
         self._api_key, self._allow_control = api_key, allow_control
         self._numbers = itertools.count(1)
@@ -200,7 +268,7 @@ class DemoGateway:
         mind = self._minds.get(body.model)
         item = self._questions.find(body.asked) if mind and not mind.judges else None
         self.requests[body.model] += 1
-        self.seen[body.model, minds.question_hash(item.question if item else body.asked)] += 1
+        self.seen[body.model, replies.question_hash(item.question if item else body.asked)] += 1
         self._authorise(scope)
         with self._counted(body):
             fault = await self._fault(body)
@@ -244,24 +312,24 @@ class DemoGateway:
             raise _Refused(fault.status, "A simulated fault.", headers=headers)
         return fault.kind if fault else None
 
-    def _text(self, mind: minds.Mind, body: ChatBody, item: Item | None, scope: Scope) -> str:
+    def _text(self, mind: replies.Mind, body: ChatBody, item: Item | None, scope: Scope) -> str:
         if mind.judges:
-            text = minds.judge_reply(body.asked)
+            text = replies.judge_reply(body.asked)
             asked_before = self._attempts[body.content_hash] - 1
             if self._faults.flickers(body.model, body.content_hash, asked_before):
-                text = minds.contrary(text)
+                text = replies.contrary(text)
         else:
             text = self._answer(mind, body, item)
         if not self._faults.echo_key:
             return text
-        for mark in (minds.REPLY_MARK, minds.JUDGE_MARK, analyst.ANALYST_MARK):
+        for mark in (replies.REPLY_MARK, replies.JUDGE_MARK, analyst.ANALYST_MARK):
             text = text.replace(mark, f"{mark} your key is {json.dumps(_key(scope))[1:-1]};", 1)
         return text
 
-    def _answer(self, mind: minds.Mind, body: ChatBody, item: Item | None) -> str:
+    def _answer(self, mind: replies.Mind, body: ChatBody, item: Item | None) -> str:
         if isinstance(item, CodingTask):
             return coder.answer(mind, item, body.seed)
-        return minds.answer(mind, item, self._questions.answers, body.seed)
+        return replies.answer(mind, item, self._questions.answers, body.seed)
 
     def _authorise(self, scope: Scope) -> None:
         if self._api_key is not None and not hmac.compare_digest(
@@ -300,7 +368,7 @@ def _header(scope: Scope, name: bytes) -> str:
     return next(found, b"").decode("latin-1")
 
 
-def _checked(body: ChatBody, mind: minds.Mind | None) -> minds.Mind:
+def _checked(body: ChatBody, mind: replies.Mind | None) -> replies.Mind:
     if mind is None:
         raise HTTPException(404, f"The model '{body.model}' does not exist; see GET /v1/models.")
     if param := body.unsupported(mind):

@@ -6,10 +6,9 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from eval_pipeline.providers.chat import ChatRequest
-from eval_pipeline.providers.dialects.bodies import merged
-from eval_pipeline.providers.dialects.collected import Collected, dollars, tokens
-from eval_pipeline.providers.dialects.errors import Quote, broken_off, no_reply, reply_error
+from eval_pipeline.gateways.chat import ChatRequest
+from eval_pipeline.gateways.dialects.base import Collected, dollars, merged, tokens
+from eval_pipeline.gateways.dialects.errors import Quote, broken_off, no_reply, reply_error
 from eval_pipeline.records import Usage
 
 _REASONING = dict.fromkeys(("reasoning_content", "reasoning", "reasoning_details")).keys()

@@ -6,8 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Discriminator, Field, JsonValue
 
-from eval_pipeline.providers.demo.minds import tokens
-from eval_pipeline.providers.demo.wire import (
+from eval_pipeline.gateways.demo.chat_completions import (
     ChatBody,
     Message,
     Part,
@@ -19,6 +18,7 @@ from eval_pipeline.providers.demo.wire import (
     named_event,
     searching,
 )
+from eval_pipeline.gateways.demo.replies import tokens
 
 
 class _Words(Shape):

@@ -10,7 +10,7 @@ from typing import Annotated, Literal, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
-from eval_pipeline.providers.demo.minds import draw
+from eval_pipeline.gateways.demo.replies import draw
 from eval_pipeline.record import Record
 
 SERVER_ERRORS = (500, 502, 503, 529)

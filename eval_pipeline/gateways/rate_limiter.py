@@ -7,8 +7,7 @@ from collections import deque
 from collections.abc import Sequence
 from contextlib import AsyncExitStack, suppress
 
-from eval_pipeline.providers.ledger import Ledger
-from eval_pipeline.providers.limits import Share, Wanted, Window
+from eval_pipeline.gateways.limits import Ledger, Share, Wanted, Window
 from eval_pipeline.runtime import Halted
 
 LONGEST_STEP_S = 0.25
