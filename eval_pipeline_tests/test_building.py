@@ -246,8 +246,13 @@ def test_a_file_has_the_schema_though_that_is_created_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(building, "_BLANKS", {})
-    created: list[None] = []
-    monkeypatch.setattr(building, "create_schema", lambda db: created.append(create_schema(db)))
+    created = []
+
+    def counted(db: duckdb.DuckDBPyConnection) -> None:
+        created.append(db)
+        create_schema(db)
+
+    monkeypatch.setattr(building, "create_schema", counted)
 
     for name in ("first", "second"):
         build(tmp_path / name, Order(Journal(tmp_path / "journal"), {}, []))

@@ -26,9 +26,10 @@ def schema_texts() -> list[str]:
 def schema_version(connection: duckdb.DuckDBPyConnection) -> int:
     """Return the version of a file's schema; 0 if eval_pipeline did not write the file."""
     # Up to version 22 the files list migrations, whose names begin with their number.
-    for noted in ("version from schema_version", "name[:4]::int from schema_migrations"):
+    for noted in ("max(version) from schema_version", "max(name[:4]::int) from schema_migrations"):
         try:
-            return max((one for (one,) in connection.sql(f"select {noted}").fetchall()), default=0)
+            ((version,),) = connection.sql(f"select {noted}").fetchall()
+            return int(version or 0)
         except duckdb.CatalogException:
             continue
     return 0
