@@ -257,8 +257,9 @@ def test_a_file_has_the_schema_though_that_is_created_once(
     for name in ("first", "second"):
         build(tmp_path / name, Order(Journal(tmp_path / "journal"), {}, []))
 
-    with duckdb.connect() as db:
+    with duckdb.connect(str(tmp_path / "alone")) as db:
         create_schema(db)
+    with duckdb.connect(str(tmp_path / "alone"), read_only=True) as db:
         made = catalog(db)
     assert all(made[part] for part in ("tables", "columns", "views", "constraints", "functions"))
     assert len(created) == 1
