@@ -26,9 +26,11 @@ def schema_texts() -> list[str]:
 def schema_version(connection: duckdb.DuckDBPyConnection) -> int:
     """Return the version of a file's schema; 0 if eval_pipeline did not write the file."""
     # Up to version 22 the files list migrations, whose names begin with their number.
-    for noted in ("max(version) from schema_version", "max(name[:4]::int) from schema_migrations"):
+    # Without `main.` DuckDB would look for Python objects of these names.
+    names = {"schema_version": "version", "schema_migrations": "name[:4]::int"}
+    for table, number in names.items():
         try:
-            ((version,),) = connection.sql(f"select {noted}").fetchall()
+            ((version,),) = connection.sql(f"select max({number}) from main.{table}").fetchall()
             return int(version or 0)
         except duckdb.CatalogException:
             continue
