@@ -31,7 +31,7 @@ def rows_by_model(
 
 def _columns(db: duckdb.DuckDBPyConnection, table: str) -> dg.TableSchema:
     of_table = duckdb.ColumnExpression("relation") == duckdb.ConstantExpression(table)
-    found = query(db, "schema").filter(of_table).project('"column", "type", meaning')
+    found = query(db, "summaries/schema").filter(of_table).project('"column", "type", meaning')
     return dg.TableSchema(
         [
             dg.TableColumn(name, type=kind, description=meaning)
