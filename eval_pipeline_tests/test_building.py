@@ -246,14 +246,20 @@ def test_a_file_has_the_schema_though_that_is_created_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(building, "_BLANKS", {})
-    created: list[None] = []
-    monkeypatch.setattr(building, "create_schema", lambda db: created.append(create_schema(db)))
+    created = []
+
+    def counted(db: duckdb.DuckDBPyConnection) -> None:
+        created.append(db)
+        create_schema(db)
+
+    monkeypatch.setattr(building, "create_schema", counted)
 
     for name in ("first", "second"):
         build(tmp_path / name, Order(Journal(tmp_path / "journal"), {}, []))
 
-    with duckdb.connect() as db:
+    with duckdb.connect(str(tmp_path / "alone")) as db:
         create_schema(db)
+    with duckdb.connect(str(tmp_path / "alone"), read_only=True) as db:
         made = catalog(db)
     assert all(made[part] for part in ("tables", "columns", "views", "constraints", "functions"))
     assert len(created) == 1

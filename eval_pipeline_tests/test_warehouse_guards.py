@@ -175,7 +175,7 @@ def of_a_release_with_migrations(warehouse: Warehouse, number: int) -> None:
     """Makes the file one that the code wrote which had so many migrations."""
     with duckdb.connect(str(warehouse.path)) as older:
         older.execute("drop table schema_version")
-        older.execute("create table schema_migrations (name varchar primary key, at timestamp)")
+        older.execute("create table schema_migrations (name varchar, applied_at timestamp)")
         for one in range(1, number + 1):
             older.execute(f"insert into schema_migrations values ('{one:04}_some.sql', now())")
         older.execute("update published set snapshot = 'another' where part = 'sql'")

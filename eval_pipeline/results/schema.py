@@ -26,11 +26,14 @@ def schema_texts() -> list[str]:
 def schema_version(connection: duckdb.DuckDBPyConnection) -> int:
     """Return the version of a file's schema; 0 if eval_pipeline did not write the file."""
     # Up to version 22 the files list migrations, whose names begin with their number.
-    for noted in ("version from schema_version", "name[:4]::int from schema_migrations"):
-        try:
-            return max((one for (one,) in connection.sql(f"select {noted}").fetchall()), default=0)
-        except duckdb.CatalogException:
-            continue
+    noted = {"schema_version": "version", "schema_migrations": "name[:4]::int"}
+    # To query a table that is missing would find a Python object of its name.
+    found = connection.sql(
+        "select table_name from duckdb_tables() where database_name = current_database()"
+    ).fetchall()
+    for table in [name for (name,) in found if name in noted]:
+        ((version,),) = connection.sql(f"select max({noted[table]}) from {table}").fetchall()
+        return int(version or 0)
     return 0
 
 
