@@ -176,7 +176,7 @@ def test_demo(tmp_path: Path) -> None:
 
 
 def tables(db: duckdb.DuckDBPyConnection) -> Iterator[str]:
-    """Of every table and view: each column's hash, whatever the order, and the first rows."""
+    """Yield, per table and view, each column's hash (in any order) and the first rows."""
     found = db.sql(
         "select table_name from information_schema.tables where table_name <> 'schema_migrations'"
     ).fetchall()

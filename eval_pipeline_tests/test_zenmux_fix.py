@@ -20,7 +20,7 @@ from eval_pipeline_tests.zenmux_results import (
 def _imported(
     stand: Stand, folder: Path, ids: tuple[str, ...], *, is_judged: bool = True
 ) -> Project:
-    """What the strong model was asked elsewhere: the first answer is there, the others failed."""
+    """Import results of the strong model: the first answer is there, the others failed."""
     results = Results(folder / "results", ids)
     model = "demo/strong"
     answers = {ids[0]: an_entry(model), **{one: a_failure(model) for one in ids[1:]}}
