@@ -22,7 +22,6 @@ from eval_pipeline.exam.judge import (
 from eval_pipeline.gateways.chat import Asked, ChatProvider, ChatReply, ChatRequest, ProviderError
 from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.gateways.limits import RetryPolicy
-from eval_pipeline.gateways.rate_limiter import Halted
 from eval_pipeline.options import Judge
 from eval_pipeline.outcomes import Outcome
 from eval_pipeline.records import ExamQuestion, Model, ReplyFormat

@@ -22,7 +22,6 @@ from eval_pipeline.gateways.demo.chat_completions import ChatBody
 from eval_pipeline.gateways.demo.faults import FaultKind, Faults
 from eval_pipeline.gateways.demo.replies import question_hash
 from eval_pipeline.gateways.demo.server import DemoGateway
-from eval_pipeline.gateways.rate_limiter import Halted
 from eval_pipeline.journal import JUDGED, PREDICTIONS, REJUDGED, RUNS, SIGHTINGS, Journal, Stream
 from eval_pipeline.records import Item, Sighting
 from eval_pipeline.results.warehouse import Warehouse

@@ -15,7 +15,6 @@ from eval_pipeline.coding.records import TaskConfig
 from eval_pipeline.exam.judge import ReplyFormats
 from eval_pipeline.gateways.chat import Asked, ChatReply, ChatRequest
 from eval_pipeline.gateways.demo.server import DemoGateway
-from eval_pipeline.gateways.rate_limiter import Halted
 from eval_pipeline.journal import ITEMS, Journal
 from eval_pipeline.outcomes import Outcome
 from eval_pipeline.records import Prices, Usage

@@ -22,7 +22,7 @@ from eval_pipeline.gateways.limits import (
     Wanted,
     ledger_file,
 )
-from eval_pipeline.gateways.rate_limiter import Halt, Halted, Meters
+from eval_pipeline.gateways.rate_limiter import Halt, Meters
 from eval_pipeline.journal import JUDGED, PREDICTIONS, Journal
 from eval_pipeline.journal.files import JournalError
 from eval_pipeline.runtime import Halted

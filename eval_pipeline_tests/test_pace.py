@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from eval_pipeline.gateways.rate_limiter import Halt, Halted, Meters, Pace
+from eval_pipeline.gateways.rate_limiter import Halt, Meters, Pace
 from eval_pipeline.runtime import Halted, run_async
 
 

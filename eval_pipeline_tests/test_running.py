@@ -10,7 +10,6 @@ from contextlib import nullcontext
 
 import pytest
 
-from eval_pipeline.gateways.rate_limiter import Halted
 from eval_pipeline.runtime import (
     Halted,
     graceful_interrupt,

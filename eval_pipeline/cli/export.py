@@ -138,36 +138,6 @@ def inspect(
     )
 
 
-@export.command("zenmux")
-def zenmux(
-    run: Run,
-    folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="Where the run gets a folder of its own.")
-    ],
-    judge: Annotated[
-        str | None, typer.Option(help="Whose verdicts; by default who has judged the most.")
-    ] = None,
-    *,
-    as_json: AsJson = False,
-) -> None:
-    """Write a run as zenmux-benchmark keeps its results: predictions/, judged/ and summaries.
-
-    A launch for several models is written with all of them, unless one is named: model@RUN.
-    """
-    from eval_pipeline.importing.zenmux.writing import Exporter
-    from eval_pipeline.results.runs import find_runs
-
-    journal = open_warehouse().journal
-    with results() as db:
-        target, written = Exporter(db, journal, judge).write(find_runs(db, run), folder)
-    if as_json:
-        print_json({"folder": str(target), "models": [one._asdict() for one in written]})
-        return
-    for one in written:
-        say(f"{one.model}: {one.predictions} answers, {one.judgements} verdicts")
-    say(f"Written to {target}.")
-
-
 def only_one(found: "Sequence[FoundRun]", example: str) -> "FoundRun":
     """The run of the only model that is meant; refused with an example if there are several."""
     from eval_pipeline.runs import RunError

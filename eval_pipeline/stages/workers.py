@@ -19,7 +19,7 @@ from eval_pipeline.analysis.records import Diagnosis
 from eval_pipeline.coding.sandbox.sandbox import SandboxError
 from eval_pipeline.coding.toolchains.toolchain import ToolchainError
 from eval_pipeline.environment import SettingsError
-from eval_pipeline.gateways.rate_limiter import Halt, Halted
+from eval_pipeline.gateways.rate_limiter import Halt
 from eval_pipeline.journal import Journal, JournalError, JournalWriter, Stream
 from eval_pipeline.logs import FACTS, in_words
 from eval_pipeline.money import Account
