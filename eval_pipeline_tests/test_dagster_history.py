@@ -9,8 +9,7 @@ import dagster as dg
 import pytest
 
 from eval_pipeline.alive import alive
-from eval_pipeline.defs.history import forget_runs, forgettable_runs
-from eval_pipeline.defs.instance import instance_as_it_is
+from eval_pipeline.defs.instance import forget_runs, forgettable_runs, instance_as_it_is
 from eval_pipeline.records import now
 from eval_pipeline.settings import Settings
 from eval_pipeline_tests.builders import settings_in

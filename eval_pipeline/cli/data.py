@@ -145,7 +145,7 @@ def _delete(choose: "Callable[..., Sequence[DoomedRun]]", *, yes: bool, as_json:
 
 def _forget(before: "datetime", *, yes: bool, as_json: bool) -> None:
     """Deletes what Dagster has on its old runs, if that is meant."""
-    from eval_pipeline.defs.history import forget_runs, forgettable_runs
+    from eval_pipeline.defs.instance import forget_runs, forgettable_runs
     from eval_pipeline.deployment import refuse_production
     from eval_pipeline.settings import Settings
 
@@ -213,6 +213,6 @@ def _confirm(lines: "Iterable[str]", *, yes: bool, as_json: bool) -> None:
 
 
 def _tell(settings: "Settings", runs: "Sequence[RunKey]") -> None:
-    from eval_pipeline.defs.deletions import tell_of_deletion
+    from eval_pipeline.defs.instance import tell_of_deletion
 
     tell_of_deletion(settings, runs)

@@ -17,16 +17,10 @@ from eval_pipeline.cli.entry import end_in_order
 from eval_pipeline.cli.output import complain, print_json, say, show
 from eval_pipeline.cli.places import results
 from eval_pipeline.cli.progress.following import following
-from eval_pipeline.definitions import find_job, named_jobs
 from eval_pipeline.defs.config import JudgedConfig, PredictionsConfig
 from eval_pipeline.defs.instance import dagster_instance
-from eval_pipeline.defs.launch import (
-    Evaluation,
-    Instance,
-    evaluate_all,
-    judge_all,
-    run_job,
-)
+from eval_pipeline.defs.jobs import find_job, named_jobs, run_job
+from eval_pipeline.defs.launch import Evaluation, Instance, evaluate_all, judge_all
 from eval_pipeline.deployment import journal_of, refuse_production
 from eval_pipeline.discovery import look, look_up, pick
 from eval_pipeline.finding import FoundRun, find_runs, runs_to_fix

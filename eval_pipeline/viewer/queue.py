@@ -12,7 +12,7 @@ from eval_pipeline.settings import Settings
 from eval_pipeline.viewer.exposition import Family, Sample
 
 if TYPE_CHECKING:
-    from eval_pipeline.defs.queue import Waiting
+    from eval_pipeline.defs.instance import Waiting
 
 LOOK_EVERY_S = 10.0
 LONGEST_S = 0.25
@@ -26,7 +26,7 @@ Look = Callable[[Settings], "Waiting | None"]
 
 def look(settings: Settings) -> "Waiting | None":
     """Asks Dagster, which takes a second to load: not before somebody wants to know."""
-    from eval_pipeline.defs.queue import look_at_queue  # noqa: PLC0415
+    from eval_pipeline.defs.instance import look_at_queue  # noqa: PLC0415
 
     return look_at_queue(settings)
 
