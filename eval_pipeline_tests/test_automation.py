@@ -7,9 +7,9 @@ from typing import Any, cast
 import dagster as dg
 import pytest
 
-from eval_pipeline.definitions import find_job
+from eval_pipeline.defs.assets import build_graph
 from eval_pipeline.defs.automation import RESULTS, SEES_TO_THE_REST, build_automation, condition
-from eval_pipeline.defs.graph import build_graph
+from eval_pipeline.defs.jobs import find_job
 from eval_pipeline.defs.versions import VERSIONS
 from eval_pipeline.gateways.demo.faults import Faults
 from eval_pipeline.gateways.demo.server import DemoGateway

@@ -8,10 +8,9 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from eval_pipeline.definitions import find_job
 from eval_pipeline.defs import checks
-from eval_pipeline.defs.graph import build_graph
-from eval_pipeline.defs.launch import run_job
+from eval_pipeline.defs.assets import build_graph
+from eval_pipeline.defs.jobs import find_job, run_job
 from eval_pipeline.defs.partitions import MODELS, RANGE_END, RANGE_START
 from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.journal import SIGHTINGS

@@ -19,7 +19,7 @@ from packaging.requirements import Requirement
 from eval_pipeline.checkup import gateways, installation, locks, storage, suites
 from eval_pipeline.checkup.findings import AGAIN, Check, Finding, State, look_at, ok
 from eval_pipeline.checkup.offers import Offers
-from eval_pipeline.defs import checkup as of_dagster
+from eval_pipeline.defs import instance as of_dagster
 from eval_pipeline.defs.instance import HistoryError, dagster_instance
 from eval_pipeline.errors import MendableError
 from eval_pipeline.journal import PREDICTIONS, Journal

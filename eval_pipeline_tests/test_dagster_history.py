@@ -8,8 +8,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from eval_pipeline.defs.history import forget_runs, forgettable_runs
-from eval_pipeline.defs.instance import instance_as_it_is
+from eval_pipeline.defs.instance import forget_runs, forgettable_runs, instance_as_it_is
 from eval_pipeline.journal.locks import hold_run_lock
 from eval_pipeline.records import now
 from eval_pipeline.settings import Settings

@@ -8,9 +8,9 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from eval_pipeline.defs.graph import build_graph
+from eval_pipeline.defs.assets import build_graph
 from eval_pipeline.defs.jobs import build_jobs
-from eval_pipeline.defs.sensors.discovery import build_discovery
+from eval_pipeline.defs.sensors import build_discovery
 from eval_pipeline.evaluation import catalog as discovery
 from eval_pipeline.records import now
 from eval_pipeline.settings import Settings

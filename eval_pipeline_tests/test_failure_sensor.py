@@ -10,14 +10,11 @@ import dagster as dg
 import pytest
 from dagster._core.definitions.sensor_definition import SensorExecutionData
 
-from eval_pipeline import notify
 from eval_pipeline.definitions import build_definitions
-from eval_pipeline.defs import telling
-from eval_pipeline.defs.jobs import PART_OF
-from eval_pipeline.defs.launch import words_of
-from eval_pipeline.defs.partitions import ONE, RANGE_END, RANGE_START
-from eval_pipeline.defs.sensors import failures
-from eval_pipeline.defs.sensors.failures import Progress, build_notifications
+from eval_pipeline.defs import notifications, sensors
+from eval_pipeline.defs.notifications import words_of
+from eval_pipeline.defs.partitions import ONE, PART_OF, RANGE_END, RANGE_START
+from eval_pipeline.defs.sensors import Progress, build_notifications
 from eval_pipeline.gateways.demo.faults import Faults
 from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.records import now
@@ -38,7 +35,7 @@ def instance() -> Iterator[dg.DagsterInstance]:
 
 @pytest.fixture(autouse=True)
 def _no_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(notify, "WAIT_S", 0.01)
+    monkeypatch.setattr(notifications, "WAIT_S", 0.01)
 
 
 @pytest.fixture
@@ -327,7 +324,7 @@ def test_what_the_webhook_did_not_take_is_told_later_in_order_and_once(
         first, gone, last = (failing(instance) for _ in range(3))
         down = tick(settings, instance)
         instance.delete_run(gone)
-        monkeypatch.setattr(telling, "LATE", timedelta())
+        monkeypatch.setattr(notifications, "LATE", timedelta())
 
         up = tick(settings, instance, down.cursor)
 
@@ -344,7 +341,7 @@ def test_what_waits_to_be_told_is_bounded_and_the_latest_of_it(
     instance: dg.DagsterInstance,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(failures, "MOST_WAITING", 2)
+    monkeypatch.setattr(sensors, "MOST_WAITING", 2)
     with a_webhook(404) as webhook:
         settings = settings_with(tmp_path, gateway, webhook)
         _, *latest = (failing(instance) for _ in range(3))
@@ -376,7 +373,7 @@ def test_a_tick_that_takes_long_leaves_the_rest_to_the_next(
     webhook: Webhook,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(failures, "LONGEST_TICK_S", -1)
+    monkeypatch.setattr(sensors, "LONGEST_TICK_S", -1)
     settings = settings_with(tmp_path, gateway, webhook)
     failed = failing(instance)
 

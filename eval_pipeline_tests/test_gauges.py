@@ -10,7 +10,7 @@ import pytest
 from prometheus_client.core import GaugeMetricFamily
 from starlette.testclient import TestClient
 
-from eval_pipeline.defs.queue import look_at_queue
+from eval_pipeline.defs.instance import look_at_queue
 from eval_pipeline.journal import ATTEMPTS, Journal
 from eval_pipeline.journal.locks import hold_run_lock
 from eval_pipeline.records import Usage

@@ -10,7 +10,8 @@ import dagster as dg
 import duckdb
 import pytest
 
-from eval_pipeline.definitions import find_job, load_definitions, named_jobs
+from eval_pipeline.definitions import load_definitions
+from eval_pipeline.defs.assets import build_graph
 from eval_pipeline.defs.config import (
     CatalogConfig,
     JudgedConfig,
@@ -18,11 +19,8 @@ from eval_pipeline.defs.config import (
     ReliabilityConfig,
     ReportsConfig,
 )
-from eval_pipeline.defs.graph import build_graph
-from eval_pipeline.defs.job_options import stages_of, with_options
-from eval_pipeline.defs.jobs import PART_OF
-from eval_pipeline.defs.launch import run_job
-from eval_pipeline.defs.partitions import RANGE_END, RANGE_START
+from eval_pipeline.defs.jobs import find_job, named_jobs, run_job, stages_of, with_options
+from eval_pipeline.defs.partitions import PART_OF, RANGE_END, RANGE_START
 from eval_pipeline.environment import SettingsError
 from eval_pipeline.gateways.demo.faults import Faults
 from eval_pipeline.gateways.demo.server import DemoGateway

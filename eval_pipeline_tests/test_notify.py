@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from eval_pipeline import notify
-from eval_pipeline.notify import Failed, NotifyError, message, post
+from eval_pipeline.defs import notifications
+from eval_pipeline.defs.notifications import Failed, NotifyError, message, post
 from eval_pipeline.results.runs import Ended
 from eval_pipeline_tests.builders import NOON
 
@@ -85,7 +85,7 @@ def a_webhook(*statuses: int, silent_s: float = 0, drips: bool = False) -> Itera
 
 @pytest.fixture(autouse=True)
 def _no_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(notify, "WAIT_S", 0.01)
+    monkeypatch.setattr(notifications, "WAIT_S", 0.01)
 
 
 def a_failure(**changes: object) -> Failed:
@@ -239,7 +239,7 @@ def test_a_second_attempt_may_do_better() -> None:
 def test_a_webhook_that_does_not_come_to_an_answer_is_not_waited_for(
     monkeypatch: pytest.MonkeyPatch, how: dict[str, Any]
 ) -> None:
-    monkeypatch.setattr(notify, "LIMIT_S", 0.1)
+    monkeypatch.setattr(notifications, "LIMIT_S", 0.1)
 
     with a_webhook(**how) as webhook, pytest.raises(NotifyError) as caught:
         post(webhook.secret, {"text": "it failed"})

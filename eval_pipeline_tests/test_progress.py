@@ -11,6 +11,7 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console, Group
 
+from eval_pipeline.benchmark import keep
 from eval_pipeline.cli.progress import (
     clock,
     dollars,
@@ -21,7 +22,8 @@ from eval_pipeline.cli.progress import (
     shortened,
 )
 from eval_pipeline.defs.metadata import Board
-from eval_pipeline.journal import SIGHTINGS, Journal
+from eval_pipeline.defs.resources import WarehouseResource, build_resources
+from eval_pipeline.journal import SIGHTINGS
 from eval_pipeline.options import Budget
 from eval_pipeline.outcomes import Outcome
 from eval_pipeline.progress import (
@@ -38,7 +40,7 @@ from eval_pipeline.progress import (
 )
 from eval_pipeline.records import Sighting
 from eval_pipeline.stages.workers import Tally
-from eval_pipeline_tests.builders import NOON, a_model, settings_in
+from eval_pipeline_tests.builders import NOON, a_benchmark, a_model, settings_in
 
 ESCAPE = "\x1b"
 SCREEN = 24
@@ -102,10 +104,12 @@ def test_where_nobody_watches_a_stage_is_not_even_described() -> None:
 
 def test_a_board_is_seen_from_outside_of_dagster(tmp_path: Path) -> None:
     settings = settings_in(tmp_path, budget={"usd_per_run": 5})
-    journal = Journal(settings.journal)
+    warehouse = build_resources(settings)["warehouse"]
+    assert isinstance(warehouse, WarehouseResource)
+    keep(a_benchmark(), warehouse.journal)
     model = a_model("demo/strong", simulated=True)
     seen = Sighting(model=model, selected=True, seen_at=NOON)
-    journal.write_whole(SIGHTINGS, "noon", records=[seen])
+    warehouse.journal.write_whole(SIGHTINGS, "noon", records=[seen])
     while_at_work: list[Standing] = []
 
     @dg.asset
@@ -117,7 +121,7 @@ def test_a_board_is_seen_from_outside_of_dagster(tmp_path: Path) -> None:
             while_at_work.extend(Follower(watch, 0.0).look(1.0).standings)
             return board
 
-        assert board.run(work(), settings, journal, judges=["demo/judge"]) is board
+        assert board.run(work(), settings, warehouse, judges=["demo/judge"]) is board
 
     with watching() as watch:
         dg.materialize([judged])

@@ -15,9 +15,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from eval_pipeline.benchmark import keep, mint
-from eval_pipeline.defs.graph import build_graph
+from eval_pipeline.defs.assets import build_graph
 from eval_pipeline.defs.schedules import build_schedules
-from eval_pipeline.defs.sensors.discovery import build_discovery
+from eval_pipeline.defs.sensors import build_discovery
 from eval_pipeline.gateways.limits import RetryPolicy
 from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, SIGHTINGS, Journal, ReadOnlyError
 from eval_pipeline.journal.deployment import open_journal

@@ -7,7 +7,7 @@ import duckdb
 import pytest
 
 from eval_pipeline.defs import assets
-from eval_pipeline.defs.tables import described, rows_by_model
+from eval_pipeline.defs.metadata import described, rows_by_model
 from eval_pipeline.results.schema import create_schema
 from eval_pipeline_tests.builders import a_prediction, a_warehouse
 

@@ -11,7 +11,7 @@ import pytest
 from dagster._core.definitions.data_version import CachingStaleStatusResolver
 from dagster._core.loader import LoadingContextForTest
 
-from eval_pipeline.defs.graph import build_graph
+from eval_pipeline.defs.assets import build_graph
 from eval_pipeline.defs.resources import WarehouseResource
 from eval_pipeline.defs.versions import VERSIONS, code_version, data_version
 from eval_pipeline.journal import DIAGNOSES, RECLASSIFIED
@@ -109,9 +109,11 @@ def judged(
 
 def results(folder: Path, *records: Run | Prediction | Judgement) -> WarehouseResource:
     """The published results of these records and those before."""
-    journal = a_journal(folder, *records, benchmark=BENCHMARK)
-    database = str(folder / "evals.duckdb")
-    warehouse = WarehouseResource(database=database, journal_folder=str(journal.root))
+    settings = settings_in(folder)
+    a_journal(settings.journal.parent, *records, benchmark=BENCHMARK)
+    warehouse = WarehouseResource(
+        database=str(settings.database), journal_folder=str(settings.journal), settings=settings
+    )
     warehouse.publish()
     return warehouse
 

@@ -8,9 +8,8 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from eval_pipeline.defs.metadata import Metadata
+from eval_pipeline.defs.metadata import Metadata, how_asking_went, how_judging_went
 from eval_pipeline.defs.partitions import RANGE_END, RANGE_START
-from eval_pipeline.defs.went import how_asking_went, how_judging_went
 from eval_pipeline.gateways.demo.faults import Faults
 from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.records import Judgement, Prediction, Run

@@ -7,15 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from eval_pipeline.cli.options import AsJson, Run, Yes
-from eval_pipeline.cli.output import (
-    End,
-    complain,
-    end,
-    open_warehouse,
-    print_json,
-    report_on,
-    say,
-)
+from eval_pipeline.cli.output import End, complain, end, open_warehouse, print_json, report_on, say
 
 if TYPE_CHECKING:  # these take a moment to load that `evals --help` does without
     from collections.abc import Callable, Iterable, Sequence
@@ -113,7 +105,7 @@ def _delete(choose: "Callable[..., Sequence[DoomedRun]]", *, yes: bool, as_json:
 
 def _forget(before: "datetime", *, yes: bool, as_json: bool) -> None:
     """Deletes what Dagster has on its old runs, if that is meant."""
-    from eval_pipeline.defs.history import forget_runs, forgettable_runs
+    from eval_pipeline.defs.instance import forget_runs, forgettable_runs
     from eval_pipeline.journal.deployment import refuse_production
     from eval_pipeline.settings import Settings
 
@@ -181,6 +173,6 @@ def _confirm(lines: "Iterable[str]", *, yes: bool, as_json: bool) -> None:
 
 
 def _tell(settings: "Settings", runs: "Sequence[RunKey]") -> None:
-    from eval_pipeline.defs.deletions import tell_of_deletion
+    from eval_pipeline.defs.instance import tell_of_deletion
 
     tell_of_deletion(settings, runs)

@@ -57,7 +57,7 @@ def _topics(*, offline: bool) -> "Iterator[Topic]":
 
 
 def _of_dagster(settings: "Settings") -> "Sequence[Check]":
-    from eval_pipeline.defs.checkup import dagster_checks
+    from eval_pipeline.defs.instance import dagster_checks
 
     return dagster_checks(settings)
 

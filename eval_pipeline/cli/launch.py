@@ -18,17 +18,10 @@ from eval_pipeline.cli.entry import end_in_order
 from eval_pipeline.cli.output import End, complain, end, print_json, results, say, show
 from eval_pipeline.cli.progress import following
 from eval_pipeline.cli.summary import NAMES, Ended, conclude
-from eval_pipeline.definitions import find_job, named_jobs
 from eval_pipeline.defs.config import JudgedConfig, PredictionsConfig, ReportsConfig
 from eval_pipeline.defs.instance import dagster_instance
-from eval_pipeline.defs.launch import (
-    Evaluation,
-    Instance,
-    analyse_runs,
-    evaluate_all,
-    judge_all,
-    run_job,
-)
+from eval_pipeline.defs.jobs import find_job, named_jobs, run_job
+from eval_pipeline.defs.launch import Evaluation, Instance, analyse_runs, evaluate_all, judge_all
 from eval_pipeline.evaluation.catalog import look, look_up, pick
 from eval_pipeline.importing.askable import untold, untold_error
 from eval_pipeline.journal import RUNS

@@ -9,7 +9,7 @@ from eval_pipeline.cli.options import AsJson
 from eval_pipeline.cli.output import complain, print_json, results, say
 
 if TYPE_CHECKING:
-    from eval_pipeline.defs.queue import Waiting
+    from eval_pipeline.defs.instance import Waiting
     from eval_pipeline.settings import Settings
 
 site = typer.Typer(no_args_is_help=True, help="The results as static pages.")
@@ -39,7 +39,7 @@ def view(
 
 def _queue(settings: "Settings") -> "Waiting | None":
     """Read Dagster's queue; Dagster takes a second to load, so only when metrics are asked for."""
-    from eval_pipeline.defs.queue import look_at_queue
+    from eval_pipeline.defs.instance import look_at_queue
 
     return look_at_queue(settings)
 

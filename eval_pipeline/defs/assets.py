@@ -1,10 +1,15 @@
 """The assets, top to bottom in the order of the picture in the README."""
 
+from collections.abc import Coroutine, Sequence
+from typing import Any
+
 import dagster as dg
 
-from eval_pipeline.analysis.analyse import analyse, analyst_of, chosen_runs, scope_of
+from eval_pipeline.analysis.analyse import Scope, analyse, analyst_of, chosen_runs, scope_of
 from eval_pipeline.analysis.report.write import fail_if_not_written, write_reports
 from eval_pipeline.benchmark import current, keep, load_benchmark
+from eval_pipeline.defs import checks
+from eval_pipeline.defs.automation import condition
 from eval_pipeline.defs.config import (
     CatalogConfig,
     JudgedConfig,
@@ -12,7 +17,20 @@ from eval_pipeline.defs.config import (
     ReliabilityConfig,
     ReportsConfig,
 )
-from eval_pipeline.defs.metadata import Board, fail_if_nobody_could, numbers, plots, table, tallied
+from eval_pipeline.defs.metadata import (
+    Board,
+    described,
+    fail_if_nobody_could,
+    how_analysing_went,
+    how_asking_went,
+    how_judging_went,
+    numbers,
+    own_family,
+    plots,
+    table,
+    tallied,
+    write_report,
+)
 from eval_pipeline.defs.partitions import (
     asked_models,
     keep_in_step,
@@ -21,23 +39,21 @@ from eval_pipeline.defs.partitions import (
     refresh_told,
     tell_each,
 )
-from eval_pipeline.defs.pools import Pools
-from eval_pipeline.defs.reliability import own_family, reported, write_report
-from eval_pipeline.defs.resources import WarehouseResource
-from eval_pipeline.defs.tables import described
-from eval_pipeline.defs.versions import CATALOG, data_version
-from eval_pipeline.defs.went import how_analysing_went, how_asking_went, how_judging_went
+from eval_pipeline.defs.resources import GatewaySlots, WarehouseResource, build_resources
+from eval_pipeline.defs.versions import CATALOG, code_version, data_version
 from eval_pipeline.evaluation.catalog import look_up, refresh
 from eval_pipeline.exam.labels import load_labels
 from eval_pipeline.journal import ITEMS, RUNS, SIGHTINGS, VERSIONS
+from eval_pipeline.journal.deployment import open_journal
 from eval_pipeline.journal.locks import running_run_ids
-from eval_pipeline.records import now
+from eval_pipeline.records import Model, now
 from eval_pipeline.results.tables.leaderboard import write_leaderboard
 from eval_pipeline.runtime import run_async
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.judge import judge
 from eval_pipeline.stages.predict import predict
 from eval_pipeline.stages.rejudge import draw, rejudge
+from eval_pipeline.stages.workers import Tally
 
 
 @dg.asset(group_name="inputs", kinds={"duckdb"})
@@ -89,32 +105,21 @@ def predictions(
     warehouse: WarehouseResource,
 ) -> dg.MaterializeResult[None]:
     """One reply per planned item from this partition's model; only what is missing is asked."""
-    # All runs share the pools, so that one launch's config does not change them.
-    pools = Pools.of(settings, context)
+    # All runs share the slots, so that one launch's config does not change them.
+    places = GatewaySlots.of(settings).hold
     settings, journal = config.apply(settings), warehouse.journal
-    benchmark = current(journal, settings)
-    models = look_up(journal, asked_models(context))
+    models, benchmark = look_up(journal, asked_models(context)), current(journal, settings)
     launch, board = config.launch(context.run), Board(context)
     work = predict(
-        models,
-        benchmark,
-        launch,
-        settings=settings,
-        journal=journal,
-        board=board,
-        places=pools.place,
+        models, benchmark, launch, settings=settings, journal=journal, board=board, places=places
     )
-    try:
-        tallies = board.run(work, settings, journal)
-    finally:  # what was answered before an interruption is to be seen
-        warehouse.publish()
+    tallies = board.run(work, settings, warehouse)
     fail_if_nobody_could(tallies)
     with warehouse.get_connection() as db:
         went = how_asking_went(db, tallies, settings.experiment, launch)
-        shown = described(db, "predictions")
     # One for all partitions of the run: Dagster takes no more.
     version = data_version(warehouse, "predictions", models=list(went))
-    tell_each(context, {model: {**one, **shown} for model, one in went.items()}, version)
+    tell_each(context, went, version)
     return dg.MaterializeResult(data_version=version)
 
 
@@ -126,32 +131,40 @@ def judged(
     warehouse: WarehouseResource,
 ) -> dg.MaterializeResult[None]:
     """One verdict per reply and judge; judges whatever has no score yet, for all models at once."""
-    settings, journal = config.apply(settings), warehouse.journal
+    settings, board = config.apply(settings), Board(context)
     # Within a run that carries partitions, only those models' replies.
-    models = models_of(context) or journal.parts(RUNS)
-    judges = look_up(journal, settings.judge.models)
-    board = Board(context)
-    work = judge(
+    models = models_of(context) or warehouse.journal.parts(RUNS)
+    work = _judging(
+        models, config, context.run, settings=settings, board=board, warehouse=warehouse
+    )
+    tallies = board.run(work, settings, warehouse, judges=settings.judge.models)
+    fail_if_nobody_could(tallies)
+    with warehouse.get_connection() as db:
+        shown = {**how_judging_went(db, tallies, models), **described(db, "judged")}
+        shown["code"] = table(db, "summaries/steps")
+    shown["own_family"] = own_family(warehouse)
+    return dg.MaterializeResult(metadata=shown, data_version=data_version(warehouse, "judged"))
+
+
+def _judging(
+    models: Sequence[str],
+    config: JudgedConfig,
+    run: dg.DagsterRun,
+    *,
+    settings: Settings,
+    board: Board,
+    warehouse: WarehouseResource,
+) -> Coroutine[Any, Any, list[Tally]]:
+    journal = warehouse.journal
+    return judge(
         models,
-        judges,
-        config.launch(context.run),
+        look_up(journal, settings.judge.models),
+        config.launch(run),
         settings=settings,
         journal=journal,
         this_judge=config.says_how,
         reviewer=next(iter(look_up(journal, settings.coding.reviewers)), None),
         board=board,
-    )
-    try:
-        tallies = board.run(work, settings, journal, judges=settings.judge.models)
-    finally:
-        warehouse.publish()
-    fail_if_nobody_could(tallies)
-    with warehouse.get_connection() as db:
-        went = how_judging_went(db, tallies, models)
-        shown = {"code": table(db, "summaries/steps"), **described(db, "judged")}
-    return dg.MaterializeResult(
-        metadata={**went, "own_family": own_family(warehouse), **shown},
-        data_version=data_version(warehouse, "judged"),
     )
 
 
@@ -170,18 +183,13 @@ def judge_reliability(
         drawn = draw(db, settings.reliability.answers, config.judge)
     launch, board = config.launch(context.run), Board(context)
     work = rejudge(drawn, launch, settings=settings, journal=journal, board=board)
-    try:
-        tallies = board.run(work, settings, journal, judges=sorted({one.judge for one in drawn}))
-    finally:
-        warehouse.publish()
+    tallies = board.run(work, settings, warehouse, judges=sorted({one.judge for one in drawn}))
     report = write_report(warehouse, settings, tallies, told)
     fail_if_nobody_could(tallies)
     with warehouse.get_connection() as db:
-        shown = described(db, "judge_reliability")
-    return dg.MaterializeResult(
-        metadata={**tallied(tallies), **reported(report, settings), **shown},
-        data_version=data_version(warehouse, "judge_reliability"),
-    )
+        shown = {**tallied(tallies), **report, **described(db, "judge_reliability")}
+    version = data_version(warehouse, "judge_reliability")
+    return dg.MaterializeResult(metadata=shown, data_version=version)
 
 
 @dg.asset(group_name="results", deps=[judged], kinds={"llm", "duckdb"})
@@ -192,38 +200,51 @@ def run_reports(
     warehouse: WarehouseResource,
 ) -> dg.MaterializeResult[None]:
     """Why items failed: an analyst looks into each failure, and each run gets a report on it."""
-    settings, journal = config.apply(settings), warehouse.journal
-    analyst = analyst_of(settings, journal)
-    warehouse.publish()
+    settings, board = config.apply(settings), Board(context)
+    analyst = analyst_of(settings, warehouse.journal)
+    scope = _scope(context, config, warehouse)
+    work = _analysis(scope, analyst, config, context, settings=settings, board=board)
+    tallies = board.run(work, settings, warehouse, judges=[analyst.id])
     with warehouse.get_connection() as db:
-        runs = chosen_runs(db, config.run, config.models)
-        # Within a run that carries partitions, only those models; what it has judged is judged.
-        some, launch = {*models_of(context)}, config.launch(context.run)
-        others = {*running_run_ids(journal.root)} - {launch, context.run.run_id}
-        scope = scope_of(db, [run for run in runs if not some or run.model in some], others)
-    board = Board(context)
-    work = analyse(
+        reported = write_reports(db, settings, scope.runs, now())
+        shown = {**tallied(tallies), **described(db, "failure_analysis")}
+    fail_if_nobody_could(tallies)
+    fail_if_not_written(reported)
+    shown |= how_analysing_went(reported, scope)
+    return dg.MaterializeResult(metadata=shown, data_version=data_version(warehouse, "run_reports"))
+
+
+def _analysis(
+    scope: Scope,
+    analyst: Model,
+    config: ReportsConfig,
+    context: dg.AssetExecutionContext,
+    *,
+    settings: Settings,
+    board: Board,
+) -> Coroutine[Any, Any, list[Tally]]:
+    return analyse(
         scope.failures,
-        launch,
+        config.launch(context.run),
         settings=settings,
-        journal=journal,
+        journal=open_journal(settings),
         analyst=analyst,
         fresh=config.fresh,
         board=board,
     )
-    try:
-        tallies = board.run(work, settings, journal, judges=[analyst.id])
-    finally:
-        warehouse.publish()
+
+
+def _scope(
+    context: dg.AssetExecutionContext, config: ReportsConfig, warehouse: WarehouseResource
+) -> Scope:
+    """Publish, and return the runs and failures to analyse without those of launches at work."""
+    warehouse.publish()
+    # Within a run that carries partitions, only those models; what it has judged is judged.
+    some, own = {*models_of(context)}, {config.launch(context.run), context.run.run_id}
     with warehouse.get_connection() as db:
-        reported = write_reports(db, settings, scope.runs, now())
-        shown = described(db, "failure_analysis")
-    fail_if_nobody_could(tallies)
-    fail_if_not_written(reported)
-    return dg.MaterializeResult(
-        metadata={**tallied(tallies), **how_analysing_went(reported, scope), **shown},
-        data_version=data_version(warehouse, "run_reports"),
-    )
+        runs = chosen_runs(db, config.run, config.models)
+        others = {*running_run_ids(warehouse.journal.root)} - own
+        return scope_of(db, [run for run in runs if not some or run.model in some], others)
 
 
 @dg.asset(group_name="results", deps=[judged], kinds={"duckdb"})
@@ -278,3 +299,47 @@ def leaderboard(
         }
         write_leaderboard(db, report, now())
     return dg.MaterializeResult(metadata=shown, data_version=data_version(warehouse, "leaderboard"))
+
+
+OWNER = "team:evals"
+ASSETS = (
+    dataset,
+    model_catalog,
+    predictions,
+    judged,
+    judge_reliability,
+    run_reports,
+    metrics,
+    comparisons,
+    leaderboard,
+)
+
+
+def build_graph(settings: Settings) -> dg.Definitions:
+    """Return all that can be materialized: assets with their checks and resources."""
+    return dg.Definitions(
+        assets=dg.with_source_code_references([_configured(one, settings) for one in ASSETS]),
+        asset_checks=dg.load_asset_checks_from_modules([checks]),
+        resources=build_resources(settings),
+        # One process per run: starting one per step costs seconds and gains nothing here.
+        executor=dg.in_process_executor,
+    )
+
+
+def _configured(one: dg.AssetsDefinition, settings: Settings) -> dg.AssetsDefinition:
+    """The asset with owner, code version, condition, and how its backfills run."""
+
+    def configure(spec: dg.AssetSpec) -> dg.AssetSpec:
+        name = spec.key.to_user_string()
+        return spec.replace_attributes(
+            owners=[OWNER],
+            code_version=code_version(name, settings),
+            automation_condition=condition(name, settings),
+        )
+
+    configured = one.map_asset_specs(configure)
+    # With any policy, even that of one partition per run, Dagster tags runs with ranges, which the
+    # limits of the run queue do not see.
+    if one.partitions_def is None or settings.automation.backfill == "run_per_model":
+        return configured
+    return configured.with_attributes(backfill_policy=dg.BackfillPolicy.single_run())

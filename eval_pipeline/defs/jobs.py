@@ -1,9 +1,13 @@
-"""Jobs: what people launch by name, from the UI, `dagster job execute -j` or `evals job`."""
+"""Jobs: launched by name from the UI, `dagster job execute -j` or `evals job`."""
 
+import json
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from typing import Any
 
 import dagster as dg
 
+from eval_pipeline.defs.assets import build_graph
 from eval_pipeline.defs.automation import RESULTS, SEES_TO_THE_REST
 from eval_pipeline.defs.config import (
     AllConfig,
@@ -12,13 +16,12 @@ from eval_pipeline.defs.config import (
     PredictionsConfig,
     ReportsConfig,
 )
-from eval_pipeline.defs.launch import STAGES, Evaluation, evaluate_all
+from eval_pipeline.defs.launch import QUIET, STAGES, Evaluation, evaluate_all, failures_of
+from eval_pipeline.defs.partitions import PART_OF
 from eval_pipeline.defs.resources import WarehouseResource
-from eval_pipeline.runs import Mode
+from eval_pipeline.runs import Mode, RunError
 from eval_pipeline.settings import Settings
 
-PART_OF = "evals/part_of"
-"""The tag of a run that another run has started in its own process."""
 WHOLE = {SEES_TO_THE_REST: "true"}
 """The tag of a run to which conditions have nothing to add."""
 
@@ -77,6 +80,21 @@ def build_jobs(settings: Settings) -> dg.Definitions:
     return dg.Definitions(jobs=jobs)
 
 
+def find_job(settings: Settings, name: str) -> dg.JobDefinition:
+    """Return the job of that name; refuse an unknown one with those there are."""
+    jobs = named_jobs(settings)
+    if name not in jobs:
+        raise RunError(f"There is no job {name}. There are: {', '.join(jobs)}.")
+    return jobs[name]
+
+
+def named_jobs(settings: Settings) -> dict[str, dg.JobDefinition]:
+    """Return the jobs to launch by name; Dagster has one more, for any selection of assets."""
+    graph = dg.Definitions.merge(build_graph(settings), build_jobs(settings))
+    jobs = graph.resolve_all_job_defs()
+    return {job.name: job for job in jobs if not job.name.startswith("__")}
+
+
 @dg.op
 def every_model(
     context: dg.OpExecutionContext,
@@ -105,3 +123,106 @@ def _for_all(name: str, config: AllConfig, description: str) -> dg.JobDefinition
 def _begins_with(**ops: dg.Config) -> dict[str, Any]:
     """What the launchpad shows at first: what can be set, and nothing else."""
     return {"ops": dg.RunConfig(ops=ops).to_config_dict()["ops"]}  # type: ignore[no-untyped-call]
+
+
+Path = tuple[str, ...]
+Config = Mapping[str, Any]
+PAID = ("predictions", "judged", "run_reports")
+"""Whatever asks models."""
+ALL = "every_model"
+FIXES = "fix_evaluation"
+"""The job that opens no new run."""
+
+
+def stages_of(config: Config) -> dict[str, Path]:
+    """Where in a job's config each of its stages that ask models is set."""
+    return dict(_found(config))
+
+
+def with_options(
+    job: str, config: Config, stages: Mapping[str, Path], *, budget_usd: float | None, fresh: bool
+) -> dict[str, Any]:
+    """The config with these options set in all stages that they are about."""
+    changed: dict[str, Any] = deepcopy(dict(config))
+    if (budget_usd is not None or fresh) and not stages:
+        raise RunError(f"{job} asks no model: leave out --budget and --fresh.")
+    if fresh and job == FIXES:
+        raise RunError(f"{job} opens no new run. To ask all anew: evals job evaluate_all --fresh")
+    if budget_usd is not None:
+        for path in stages.values():
+            _at(changed, path)["budget_usd"] = budget_usd
+    if fresh:
+        # What is asked anew is judged anyway.
+        first = next(name for name in PAID if name in stages)
+        anew = {"fresh": True} if first == "run_reports" else {"mode": Mode.FRESH.name}
+        _at(changed, stages[first]).update(anew)
+    return changed
+
+
+def _found(config: Config) -> Iterator[tuple[str, Path]]:
+    for name in config.get("ops", {}):
+        if name == ALL:
+            yield from ((one, ("ops", ALL, "config", one)) for one in PAID[:2])
+        elif name in PAID:
+            yield name, ("ops", name, "config")
+
+
+def _at(config: dict[str, Any], path: Path) -> dict[str, Any]:
+    """That part of it, made if it is not there."""
+    for name in path:
+        if not isinstance(part := config.setdefault(name, {}), dict):
+            raise RunError(f"The config is wrong: {name} must be an object.")
+        config = part
+    return config
+
+
+def run_job(
+    job: dg.JobDefinition,
+    instance: dg.DagsterInstance,
+    *,
+    partition: str | None = None,
+    config: str | None = None,
+    tags: Mapping[str, str] | None = None,
+    budget_usd: float | None = None,
+    fresh: bool = False,
+) -> list[str]:
+    """One job as `dagster job execute` runs it; returns what went wrong, in sentences."""
+    if job.partitions_def is not None and partition is None:
+        raise RunError(f"{job.name} needs a model: --model. For all of them there is evaluate_all.")
+    if job.partitions_def is None and partition is not None:
+        raise RunError(f"{job.name} is for all models at once: leave out --model.")
+    default = _default_config(job, partition)
+    given = with_options(
+        job.name,
+        default if config is None else _parsed(config),
+        stages_of(default),
+        budget_usd=budget_usd,
+        fresh=fresh,
+    )
+    try:
+        result = job.execute_in_process(
+            instance=instance,
+            partition_key=partition,
+            tags=dict(tags or {}),
+            run_config={**given, "loggers": QUIET},
+            raise_on_error=False,
+        )
+    except dg.DagsterInvalidConfigError as error:
+        raise RunError(f"The config of {job.name} is wrong: {error.errors[0].message}") from None
+    return failures_of(result)
+
+
+def _default_config(job: dg.JobDefinition, partition: str | None) -> Mapping[str, object]:
+    if job.partitioned_config is not None and partition is not None:
+        return job.partitioned_config.get_run_config_for_partition_key(partition)
+    return job.run_config or {}
+
+
+def _parsed(config: str) -> dict[str, object]:
+    try:
+        parsed = json.loads(config)
+    except ValueError as error:
+        raise RunError(f"The config is no JSON: {error}.") from None
+    if not isinstance(parsed, dict):
+        raise RunError('The config must be an object, such as {"ops": {…}}.')
+    return parsed

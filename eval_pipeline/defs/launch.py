@@ -1,6 +1,5 @@
 """Materializing from the command line, with the same history as the UI and `dagster`."""
 
-import json
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -8,15 +7,14 @@ from dataclasses import dataclass, field
 from uuid import uuid4
 
 import dagster as dg
-from dagster_shared.error import SerializableErrorInfo
 
 from eval_pipeline.benchmark import current, past_items
 from eval_pipeline.coding.records import CodingTask
+from eval_pipeline.defs.assets import build_graph
 from eval_pipeline.defs.automation import RESULTS, SEES_TO_THE_REST
 from eval_pipeline.defs.config import JudgedConfig, PredictionsConfig, ReportsConfig
-from eval_pipeline.defs.graph import build_graph
 from eval_pipeline.defs.instance import dagster_instance
-from eval_pipeline.defs.job_options import stages_of, with_options
+from eval_pipeline.defs.notifications import innermost, is_interruption, words_of
 from eval_pipeline.defs.partitions import MODELS, SOME, tags_for
 from eval_pipeline.evaluation.catalog import listed_models, look_up, pick
 from eval_pipeline.history import PAST_RUNS
@@ -24,7 +22,7 @@ from eval_pipeline.journal import RUNS, Journal
 from eval_pipeline.journal.deployment import open_journal
 from eval_pipeline.options import Selection
 from eval_pipeline.records import Item, Run
-from eval_pipeline.runs import Mode, RunError, check_filter, planned
+from eval_pipeline.runs import Mode, check_filter, planned
 from eval_pipeline.runtime import run_async
 from eval_pipeline.settings import CONVEX_KEY, Settings
 from eval_pipeline.stages.workshop import Workshop
@@ -33,8 +31,6 @@ INPUTS = ("dataset", "model_catalog")
 STAGES = ("predictions", "judged", *RESULTS)
 # What failed is told in a sentence; the stack trace is in Dagster's history.
 QUIET = {"console": {"config": {"log_level": "CRITICAL"}}}
-# The second is what the first becomes when the run was part of another one.
-INTERRUPTIONS = {"DagsterExecutionInterruptedError", "KeyboardInterrupt"}
 
 log = logging.getLogger(__name__)
 Instance = dg.DagsterInstance
@@ -159,58 +155,6 @@ def _models(
     return [model.id for model in pick(some, chosen, settings.selection)]
 
 
-def run_job(
-    job: dg.JobDefinition,
-    instance: dg.DagsterInstance,
-    *,
-    partition: str | None = None,
-    config: str | None = None,
-    tags: Mapping[str, str] | None = None,
-    budget_usd: float | None = None,
-    fresh: bool = False,
-) -> list[str]:
-    """One job as `dagster job execute` runs it; returns what went wrong, in sentences."""
-    if job.partitions_def is not None and partition is None:
-        raise RunError(f"{job.name} needs a model: --model. For all of them there is evaluate_all.")
-    if job.partitions_def is None and partition is not None:
-        raise RunError(f"{job.name} is for all models at once: leave out --model.")
-    default = _default_config(job, partition)
-    given = with_options(
-        job.name,
-        default if config is None else _parsed(config),
-        stages_of(default),
-        budget_usd=budget_usd,
-        fresh=fresh,
-    )
-    try:
-        result = job.execute_in_process(
-            instance=instance,
-            partition_key=partition,
-            tags=dict(tags or {}),
-            run_config={**given, "loggers": QUIET},
-            raise_on_error=False,
-        )
-    except dg.DagsterInvalidConfigError as error:
-        raise RunError(f"The config of {job.name} is wrong: {error.errors[0].message}") from None
-    return _failures(result)
-
-
-def _default_config(job: dg.JobDefinition, partition: str | None) -> Mapping[str, object]:
-    if job.partitioned_config is not None and partition is not None:
-        return job.partitioned_config.get_run_config_for_partition_key(partition)
-    return job.run_config or {}
-
-
-def _parsed(config: str) -> dict[str, object]:
-    try:
-        parsed = json.loads(config)
-    except ValueError as error:
-        raise RunError(f"The config is no JSON: {error}.") from None
-    if not isinstance(parsed, dict):
-        raise RunError('The config must be an object, such as {"ops": {…}}.')
-    return parsed
-
-
 def _materialize(
     graph: dg.Definitions,
     instance: dg.DagsterInstance,
@@ -228,7 +172,7 @@ def _materialize(
             run_config=dg.RunConfig(ops=dict(config), loggers=QUIET),
             raise_on_error=False,
         )
-    return _failures(result)
+    return failures_of(result)
 
 
 @contextmanager
@@ -243,7 +187,7 @@ def _canceled_if_never_started(instance: dg.DagsterInstance, run_id: str) -> Ite
         raise
 
 
-def _failures(result: dg.ExecuteInProcessResult) -> list[str]:
+def failures_of(result: dg.ExecuteInProcessResult) -> list[str]:
     """Failed steps and checks; what a check only warns of is told in the log."""
     ended = result.filter_events(lambda event: event.is_job_failure)
     if any(is_interruption(innermost(event.job_failure_data.error)) for event in ended):
@@ -265,20 +209,3 @@ def _root_cause(event: dg.DagsterEvent) -> str:
     if is_interruption(error):
         raise KeyboardInterrupt
     return words_of(error)
-
-
-def innermost(error: SerializableErrorInfo | None) -> SerializableErrorInfo | None:
-    """The error that the others came from."""
-    while error and error.cause:
-        error = error.cause
-    return error
-
-
-def is_interruption(error: SerializableErrorInfo | None) -> bool:
-    """Whether somebody ended the run, and nothing went wrong."""
-    return error is not None and error.cls_name in INTERRUPTIONS
-
-
-def words_of(error: SerializableErrorInfo | None) -> str:
-    """What the error says; Dagster puts the exception's class before its words."""
-    return error.message.strip().split(": ", 1)[-1] if error else "it failed"

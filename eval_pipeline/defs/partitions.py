@@ -4,14 +4,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import dagster as dg
-from dagster._core.definitions.data_version import (
-    CODE_VERSION_TAG,
-    DATA_VERSION_IS_USER_PROVIDED_TAG,
-    DATA_VERSION_TAG,
-    get_input_data_version_tag,
-    get_input_event_pointer_tag,
-)
-from dagster._core.definitions.partitions.context import PartitionLoadingContext
 
 from eval_pipeline.defs.metadata import listed
 from eval_pipeline.evaluation.catalog import Changes, Refreshed
@@ -22,6 +14,8 @@ MODELS = "models"
 ONE = "dagster/partition"
 # Dagster has no word for partitions that are not neighbours, in one run; so this one is ours.
 SOME = "evals/models"
+# The tags by which Dagster finds a materialization out of date.
+DATA_VERSION_TAG, CODE_VERSION_TAG = "dagster/data_version", "dagster/code_version"
 # Not those that were never started: who launches a run queues it, or was killed.
 BUSY = (
     dg.DagsterRunStatus.QUEUED,
@@ -29,13 +23,15 @@ BUSY = (
     dg.DagsterRunStatus.STARTED,
     dg.DagsterRunStatus.CANCELING,
 )
+PART_OF = "evals/part_of"
+"""The tag of a run that another run has started in its own process."""
 RANGE_START, RANGE_END = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
 
 
 class ModelPartitions(dg.DynamicPartitionsDefinition):
     """Dynamic partitions that say what to do about a key that is not among them."""
 
-    def validate_partition_key(self, partition_key: str, context: PartitionLoadingContext) -> None:
+    def validate_partition_key(self, partition_key: str, context: Any) -> None:
         try:
             super().validate_partition_key(partition_key, context)
         except dg.DagsterUnknownPartitionError:
@@ -77,7 +73,7 @@ def tell_each(
             context.add_asset_metadata(metadata, partition_key=model)
         return
     # Dagster does not know of these partitions, so it must be told that they are materialized.
-    tags = {DATA_VERSION_TAG: version.value, DATA_VERSION_IS_USER_PROVIDED_TAG: "true"}
+    tags = {DATA_VERSION_TAG: version.value, f"{DATA_VERSION_TAG}_is_user_provided": "true"}
     if code_version := context.assets_def.code_versions_by_key.get(context.asset_key):
         tags[CODE_VERSION_TAG] = code_version
     for upstream in context.assets_def.asset_deps[context.asset_key]:
@@ -97,8 +93,8 @@ def _provenance(instance: dg.DagsterInstance, upstream: dg.AssetKey) -> dict[str
         return {}
     version = (made.tags or {}).get(DATA_VERSION_TAG, "")
     return {
-        get_input_data_version_tag(upstream): version,
-        get_input_event_pointer_tag(upstream): str(records[0].storage_id),
+        f"dagster/input_data_version/{upstream.to_user_string()}": version,
+        f"dagster/input_event_pointer/{upstream.to_user_string()}": str(records[0].storage_id),
     }
 
 

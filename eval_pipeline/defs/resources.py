@@ -1,37 +1,43 @@
 """Configuration in, domain objects out."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
 import dagster as dg
 import duckdb
-from dagster_duckdb import DuckDBResource
+from filelock import FileLock, Timeout
 from pydantic import Field, PrivateAttr
 
 from eval_pipeline.environment import SettingsError
 from eval_pipeline.journal import Journal, Stream
 from eval_pipeline.journal.deployment import open_journal
 from eval_pipeline.journal.locks import hold_run_lock
+from eval_pipeline.records import Model
 from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.settings import Settings
 
-_SETTINGS: dict[str, Settings] = {}
-"""By journal folder. Dagster shows the configuration of resources, so no key is in there, and takes
-it from whoever launches, so it does not say what may be written."""
+FIRST_WAIT_S, LONGEST_WAIT_S, GROWTH = 0.2, 5.0, 1.5
+
+log = logging.getLogger(__name__)
 
 
-class WarehouseResource(DuckDBResource):
-    """The results. A DuckDBResource for one's own assets too, but read-only and never blocked."""
+class WarehouseResource(dg.ConfigurableResource[Any]):
+    """The DuckDB file of the results, read-only and never locked by a run, for any asset."""
 
-    journal_folder: str = Field(description="Where finished work is kept: the source of truth.")
+    database: str = Field(description="The DuckDB file.")
+    journal_folder: str = Field(description="The folder of finished work: the source of truth.")
+    settings: dg.ResourceDependency[Settings]
 
     _has_published: bool = PrivateAttr(default=False)
 
     @contextmanager
     def yield_for_execution(self, context: dg.InitResourceContext) -> Iterator[Self]:
-        """As long as a run has this, which all of ours need, it is known to be alive."""
+        """Hold the run's lock, which shows that it is alive, as long as the run has this."""
         self._refuse_another_place()
         self.journal.refuse_if_read_only()
         run = context.run
@@ -40,13 +46,12 @@ class WarehouseResource(DuckDBResource):
 
     @property
     def journal(self) -> Journal:
-        settings = _SETTINGS.get(self.journal_folder)
-        return open_journal(settings) if settings else Journal(Path(self.journal_folder))
+        return open_journal(self.settings)
 
     def _refuse_another_place(self) -> None:
         """A launch may choose what is done, and not where: that could be production."""
-        settings = _SETTINGS.get(self.journal_folder)
-        if settings is None or str(settings.database) != self.database:
+        own = (str(self.settings.database), str(self.settings.journal))
+        if own != (self.database, self.journal_folder):
             raise SettingsError(
                 "resources.warehouse: where results are kept is said by the settings, not by a "
                 "launch. Leave it out of the run config: docs/deployments.md"
@@ -57,12 +62,12 @@ class WarehouseResource(DuckDBResource):
         return Warehouse(Path(self.database), self.journal)
 
     def publish(self, *parts: Stream[Any]) -> None:
-        """Brings the DuckDB file, or these parts of it, up to date with the journal."""
+        """Bring the DuckDB file, or these parts of it, up to date with the journal."""
         self._warehouse.publish(*parts)
         self._has_published = self._has_published or not parts
 
     def publish_once(self) -> None:
-        """For steps that journal nothing: what an earlier step of this run has published will do.
+        """Publish unless an earlier step of this run has, for steps that journal nothing.
 
         While others are at work there would always be something newer, which they publish.
         """
@@ -71,18 +76,62 @@ class WarehouseResource(DuckDBResource):
 
     @contextmanager
     def get_connection(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """A short read-only connection to the published file."""
+        """Open a short read-only connection to the published file."""
         with self._warehouse.reading() as connection:
             yield connection
 
 
+@dataclass(frozen=True)
+class GatewaySlots:
+    """Slots for the models that are asked through one gateway at a time, over all processes.
+
+    Each is a file lock, which the system releases when its process dies. Dagster's pools belong to
+    a step, and a step asks several models through several gateways.
+    """
+
+    folder: Path
+    limit: int
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        return cls(settings.journal / "locks", settings.concurrency.max_concurrent_models)
+
+    @asynccontextmanager
+    async def hold(self, model: Model) -> AsyncIterator[None]:
+        """Wait for a slot at the model's gateway and hold it."""
+        wait = FIRST_WAIT_S
+        with ExitStack() as held:
+            while not self._take(model.gateway, held):
+                if wait == FIRST_WAIT_S:
+                    log.info(
+                        "%s waits for one of the %d slots of gateway %s (max_concurrent_models).",
+                        model.id,
+                        self.limit,
+                        model.gateway,
+                    )
+                await asyncio.sleep(wait)
+                wait = min(wait * GROWTH, LONGEST_WAIT_S)
+            yield
+
+    def _take(self, gateway: str, held: ExitStack) -> bool:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for number in range(self.limit):
+            lock = FileLock(self.folder / f"slot-{gateway}-{number}.lock", thread_local=False)
+            try:
+                held.enter_context(lock.acquire(blocking=False))
+            except Timeout:
+                continue
+            return True
+        return False
+
+
 def build_resources(settings: Settings) -> dict[str, object]:
-    """Everything the assets are given."""
-    _SETTINGS[str(settings.journal)] = settings
+    """Return everything the assets are given."""
     return {
         "settings": settings,
         "warehouse": WarehouseResource(
             database=str(settings.database),
             journal_folder=str(settings.journal),
+            settings=settings,
         ),
     }

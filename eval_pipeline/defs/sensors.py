@@ -1,0 +1,311 @@
+"""Sensors: new models, dead runs, and notifications of failures."""
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from time import monotonic
+from traceback import TracebackException
+from typing import Final, NamedTuple
+
+import dagster as dg
+from dagster._core.definitions.run_request import DagsterRunReaction
+from dagster_shared.error import SerializableErrorInfo
+from pydantic import SecretStr, ValidationError
+
+from eval_pipeline.defs.notifications import NotifyError, message, post, told_of
+from eval_pipeline.defs.partitions import MODELS, PART_OF
+from eval_pipeline.evaluation.catalog import NOTHING_SELECTED, Look, look
+from eval_pipeline.gateways.model_lists import CatalogError
+from eval_pipeline.journal import JournalError
+from eval_pipeline.journal.deployment import may_write, open_journal, refuse_production
+from eval_pipeline.journal.locks import LockState, dead_run_ids, lock_state, remove_lock
+from eval_pipeline.record import Record
+from eval_pipeline.runtime import run_async
+from eval_pipeline.settings import WEBHOOK, Settings
+
+
+def build_sensors(settings: Settings) -> dg.Definitions:
+    """Return all sensors but that of the automation conditions."""
+    parts = (build_discovery, build_dead_runs, build_notifications)
+    return dg.Definitions.merge(*(build(settings) for build in parts))
+
+
+def build_discovery(settings: Settings) -> dg.Definitions:
+    """The sensor; it runs from the start only where models are evaluated without being told to."""
+    automation, status = settings.automation, dg.DefaultSensorStatus
+
+    @dg.sensor(
+        job_name="refresh_catalog",
+        minimum_interval_seconds=automation.discover_every_s,
+        default_status=status.RUNNING if automation.evaluate else status.STOPPED,
+        description="Asks every gateway for its models, which costs nothing. If one appeared, "
+        "vanished or changed its price, or a selected one is not a partition yet, it has the "
+        "catalog refreshed.",
+    )
+    def discovery(context: dg.SensorEvaluationContext) -> dg.RunRequest | dg.SkipReason:
+        try:
+            refuse_production(settings)
+            seen = run_async(look(settings, open_journal(settings)))
+        except (CatalogError, JournalError) as error:
+            return dg.SkipReason(str(error))
+        return _decide(context, seen)
+
+    return dg.Definitions(sensors=[discovery])
+
+
+def _decide(context: dg.SensorEvaluationContext, seen: Look) -> dg.RunRequest | dg.SkipReason:
+    for warning in seen.warnings:
+        context.log.warning(warning)
+    if not seen.selected.models:
+        return dg.SkipReason(NOTHING_SELECTED)
+    partitions = context.instance.get_dynamic_partitions(MODELS)
+    reasons = seen.reasons(partitions)
+    for reason in reasons:
+        context.log.info(reason)
+    if not reasons:
+        said = " ".join([f"nothing has changed: {seen.summary}.", *seen.catalog.failed.values()])
+        return dg.SkipReason(said)
+    # Dagster never starts a second run for the same key.
+    return dg.RunRequest(run_key=seen.fingerprint(partitions))
+
+
+LOOK_EVERY_S = 30
+WORDS = (
+    "Its process is gone (killed, or the machine stopped). "
+    "What was answered is kept; materialize again to go on."
+)
+SILENT = timedelta(minutes=5)
+"""From the start of a run to its lock it takes a moment; clocks of machines differ by less."""
+IsOurs = Callable[[dg.DagsterRun], bool]
+
+
+def build_dead_runs(settings: Settings) -> dg.Definitions:
+    """The sensor, which looks at the locks of runs and costs nothing."""
+
+    @dg.sensor(
+        minimum_interval_seconds=LOOK_EVERY_S,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description="Closes runs whose process is gone, and gives their places to others. "
+        "What they had been answered is kept: materialize again to go on.",
+    )
+    def dead_runs(context: dg.SensorEvaluationContext) -> dg.SkipReason:
+        if not may_write(settings):
+            return dg.SkipReason("this is production, and from here it is only read")
+        instance, ours = context.instance, _runs_of(context)
+        closed = close_dead_runs(instance, settings.journal)
+        closed += close_silent_runs(instance, settings.journal, ours, datetime.now(UTC))
+        for sentence in closed:
+            context.log.warning(sentence)
+        return dg.SkipReason(" ".join(closed) or "no run has died")
+
+    return dg.Definitions(sensors=[dead_runs])
+
+
+def close_dead_runs(instance: dg.DagsterInstance, journal: Path) -> list[str]:
+    """Closes the runs that certainly died, and says which.
+
+    Only a lock in this journal that its process has left behind is proof: runs of other projects
+    may share the instance, and runs of other assets need no lock.
+    """
+    closed = [_close(instance, journal, run_id) for run_id in dead_run_ids(journal)]
+    return [sentence for sentence in closed if sentence is not None]
+
+
+def close_silent_runs(
+    instance: dg.DagsterInstance, journal: Path, is_ours: IsOurs, now: datetime
+) -> list[str]:
+    """Closes the runs that died between their start and their lock, and says which.
+
+    Whoever waits for a place at a gateway, or loads much, has the lock by then. Runs that have not
+    come so far as to start are closed by Dagster's run monitoring.
+    """
+    before = now - SILENT
+    started = dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED], updated_before=before)
+    runs = [run for run in instance.get_runs(started) if is_ours(run)]
+    lost = [run.run_id for run in runs if _has_been_silent(instance, run.run_id, before)]
+    # Looked at last, for until now it may have got its lock.
+    lost = [run_id for run_id in lost if lock_state(journal, run_id) is LockState.UNKNOWN]
+    closed = [_close(instance, journal, run_id) for run_id in lost]
+    return [sentence for sentence in closed if sentence is not None]
+
+
+def _has_been_silent(instance: dg.DagsterInstance, run_id: str, since: datetime) -> bool:
+    """Whether it has begun no step, before which it takes the lock, and told nothing since then."""
+    begun = dg.DagsterEventType.STEP_START
+    if instance.get_records_for_run(run_id, of_type=begun, limit=1).records:
+        return False
+    last = instance.get_records_for_run(run_id, limit=1, ascending=False).records
+    return all(one.event_log_entry.timestamp < since.timestamp() for one in last)
+
+
+def _runs_of(context: dg.SensorEvaluationContext) -> IsOurs:
+    """Whether a run is of this code location: other projects may share the instance."""
+    here, ours = context.code_location_origin, context.repository_def
+
+    def is_ours(run: dg.DagsterRun) -> bool:
+        if (origin := run.remote_job_origin) is not None:
+            location = origin.repository_origin.code_location_origin.location_name
+            return here is not None and location == here.location_name
+        # Launched from a terminal.
+        if ours is None or not ours.has_job(run.job_name):
+            return False
+        return all(ours.asset_graph.has(key) for key in run.asset_selection or ())
+
+    return is_ours
+
+
+def _close(instance: dg.DagsterInstance, journal: Path, run_id: str) -> str | None:
+    """Reports how the run has ended, unless Dagster has noticed itself."""
+    run = instance.get_run_by_id(run_id)
+    if run is None or run.is_finished:
+        remove_lock(journal, run_id)
+        return None
+    if run.status is dg.DagsterRunStatus.CANCELING:
+        instance.report_run_canceled(run, WORDS)
+    else:
+        instance.report_run_failed(run, WORDS)
+    remove_lock(journal, run_id)
+    return f"Run {run_id[:8]} ({run.job_name}) is closed. {WORDS}"
+
+
+FAILURE: Final = dg.DagsterEventType.RUN_FAILURE
+MOST_WAITING = 100
+# Dagster waits a minute for a tick, and has another one do again what that did.
+LONGEST_TICK_S = 20.0
+
+
+class Progress(Record):
+    """How far the sensor is: the last failure it has seen, and the runs still to be told of.
+
+    Dagster's own sensor for failures would forget a run that could not be told of.
+    """
+
+    seen: int
+    waiting: tuple[str, ...] = ()
+
+
+class Told(NamedTuple):
+    """What a tick has done, in the words of Dagster, and the runs still to be told of."""
+
+    reactions: Sequence[DagsterRunReaction]
+    left: tuple[str, ...]
+
+
+def build_notifications(settings: Settings) -> dg.Definitions:
+    """Notifications of failed runs; they are on if there is a webhook to post them to."""
+    on, off = dg.DefaultSensorStatus.RUNNING, dg.DefaultSensorStatus.STOPPED
+
+    @dg.sensor(
+        default_status=on if settings.webhook else off,
+        description=f"Posts a message to the webhook in {WEBHOOK} when a run has failed: which "
+        "model, why, how its questions ended, what it has cost so far, and a link.",
+    )
+    def failed_runs(
+        context: dg.SensorEvaluationContext,
+    ) -> Iterator[dg.SkipReason | DagsterRunReaction]:
+        before = _progress(context.cursor)
+        if before is None or settings.webhook is None:
+            context.update_cursor(_from_now_on(context.instance).model_dump_json())
+            off = settings.webhook is None
+            yield dg.SkipReason(f"{WEBHOOK} is not set." if off else "It begins with the next.")
+            return
+        found = _look(context, before)
+        told = _tell(context, found.waiting, settings, settings.webhook)
+        context.update_cursor(Progress(seen=found.seen, waiting=told.left).model_dump_json())
+        yield from told.reactions
+        if not told.reactions:
+            yield dg.SkipReason("There is nothing to tell.")
+
+    return dg.Definitions(sensors=[failed_runs])
+
+
+def _progress(cursor: str | None) -> Progress | None:
+    try:
+        return None if cursor is None else Progress.model_validate_json(cursor)
+    except ValidationError:  # that of an older version
+        return None
+
+
+def _from_now_on(instance: dg.DagsterInstance) -> Progress:
+    latest = instance.fetch_run_status_changes(FAILURE, limit=1).records
+    return Progress(seen=latest[0].storage_id if latest else -1)
+
+
+def _look(context: dg.SensorEvaluationContext, before: Progress) -> Progress:
+    """The same with the failures since then, as far as they are to be told."""
+    since = dg.RunStatusChangeRecordsFilter(FAILURE, after_storage_id=before.seen)
+    found = context.instance.fetch_run_status_changes(
+        since, ascending=True, limit=MOST_WAITING
+    ).records
+    ids = dict.fromkeys([*before.waiting, *(one.run_id for one in found if _is_told(context, one))])
+    if (too_many := len(ids) - MOST_WAITING) > 0:
+        context.log.warning("%d failures are not told any more: too many wait.", too_many)
+    seen = found[-1].storage_id if found else before.seen
+    return Progress(seen=seen, waiting=tuple(ids)[-MOST_WAITING:])
+
+
+def _is_told(context: dg.SensorEvaluationContext, record: dg.EventLogRecord) -> bool:
+    """What was started in a terminal is told there, and a part by the whole."""
+    run = context.instance.get_run_by_id(record.run_id)
+    if run is None or not _is_from_here(context, run):
+        return False
+    if whole := run.tags.get(PART_OF):
+        context.log.info("Run %s is part of run %s, which tells.", run.run_id, whole)
+    return whole is None
+
+
+def _is_from_here(context: dg.SensorEvaluationContext, run: dg.DagsterRun) -> bool:
+    here, origin = context.code_location_origin, run.remote_job_origin
+    if here is None or origin is None:
+        return here is None and origin is None
+    launched = origin.repository_origin
+    return (launched.code_location_origin.location_name, launched.repository_name) == (
+        here.location_name,
+        context.repository_name,
+    )
+
+
+def _tell(
+    context: dg.SensorEvaluationContext,
+    waiting: tuple[str, ...],
+    settings: Settings,
+    webhook: SecretStr,
+) -> Told:
+    """Posts one after another, until there is no time left or the webhook takes no more."""
+    reactions: list[DagsterRunReaction] = []
+    until = monotonic() + LONGEST_TICK_S
+    for place, run_id in enumerate(waiting):
+        if monotonic() > until:
+            return Told(reactions, waiting[place:])
+        run = context.instance.get_run_by_id(run_id)
+        if run is None:  # somebody has deleted it
+            continue
+        error = _post(context, run, settings, webhook)
+        told = None if error is None else _as_dagster_has_it(error)
+        reactions.append(DagsterRunReaction(run, told, dg.DagsterRunStatus.FAILURE))
+        if isinstance(error, NotifyError) and not error.never:
+            return Told(reactions, waiting[place:])
+    return Told(reactions, ())
+
+
+def _post(
+    context: dg.SensorEvaluationContext,
+    run: dg.DagsterRun,
+    settings: Settings,
+    webhook: SecretStr,
+) -> Exception | None:
+    try:
+        post(webhook, message(told_of(run, context.instance, settings), settings.redact))
+    except NotifyError as error:
+        later = "It is not tried again." if error.never else "It is tried again later."
+        context.log.warning("Run %s is not told of. %s %s", run.run_id, error, later)
+        return error
+    except Exception as error:  # what can not be told must not keep others from being told
+        context.log.exception("Run %s can not be told of.", run.run_id)
+        return error
+    return None
+
+
+def _as_dagster_has_it(error: Exception) -> SerializableErrorInfo:
+    """With this the tick fails, and Dagster notes all the same how far it was."""
+    return SerializableErrorInfo.from_traceback(TracebackException.from_exception(error))
