@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import duckdb
 
+from eval_pipeline.errors import RunError
 from eval_pipeline.journal import (
     ATTEMPTS,
     DIAGNOSES,
@@ -28,7 +29,6 @@ from eval_pipeline.journal.locks import running_run_ids
 from eval_pipeline.results.queries import query
 from eval_pipeline.results.runs import LATEST, FoundRun, find_runs
 from eval_pipeline.results.warehouse import Warehouse
-from eval_pipeline.runs import RunError
 
 
 class RunKey(NamedTuple):

@@ -6,3 +6,11 @@ class MendableError(Exception):
 
     wrong_use = True
     """Whether it lies in what was asked for; if not, in the machine, the network or the files."""
+
+
+class RunError(MendableError):
+    """What was asked for can not be done; the message says what to do instead."""
+
+
+class NothingFailedError(RunError):
+    """There is nothing to ask again, which is no trouble."""

@@ -428,3 +428,12 @@ def _sum(one: float | None, other: float | None) -> float | None:
 
 def now() -> datetime:
     return datetime.now(UTC)
+
+
+class Mode(StrEnum):
+    """What a materialization does with the work that is there already."""
+
+    AUTO = "auto"
+    RESUME = "resume"
+    FIX = "fix"
+    FRESH = "fresh"

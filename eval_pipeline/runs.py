@@ -3,13 +3,12 @@
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from itertools import zip_longest
 from typing import NamedTuple
 
 from eval_pipeline.benchmark import Benchmark
 from eval_pipeline.closest import unknown
-from eval_pipeline.errors import MendableError
+from eval_pipeline.errors import NothingFailedError, RunError
 from eval_pipeline.history import (
     PAST_RUNS,
     PREDICTION_BRIEFS,
@@ -29,29 +28,13 @@ from eval_pipeline.records import (
     IMPORTED_FROM,
     Item,
     ItemKey,
+    Mode,
     Model,
     PlanFilter,
     Run,
     Scope,
     now,
 )
-
-
-class Mode(StrEnum):
-    """What a materialization does with the work that is there already."""
-
-    AUTO = "auto"
-    RESUME = "resume"
-    FIX = "fix"
-    FRESH = "fresh"
-
-
-class RunError(MendableError):
-    """What was asked for can not be done; the message says what to do instead."""
-
-
-class NothingFailedError(RunError):
-    """There is nothing to ask again, which is no trouble."""
 
 
 @dataclass(frozen=True)

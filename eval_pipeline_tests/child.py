@@ -5,7 +5,7 @@ import sys
 
 from eval_pipeline.benchmark import current
 from eval_pipeline.journal.deployment import open_journal
-from eval_pipeline.runs import Mode
+from eval_pipeline.records import Mode
 from eval_pipeline.runtime import run_async
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.judge import judge

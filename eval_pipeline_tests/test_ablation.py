@@ -11,8 +11,9 @@ from eval_pipeline.cli.main import app
 from eval_pipeline.coding.ablation import experiment_names
 from eval_pipeline.coding.guidelines import Section
 from eval_pipeline.environment import SettingsError
+from eval_pipeline.errors import RunError
 from eval_pipeline.kinds import Prompts
-from eval_pipeline.runs import Mode, RunError
+from eval_pipeline.records import Mode
 from eval_pipeline.settings import Settings
 from eval_pipeline_tests.ablations import (
     ONE,

@@ -26,8 +26,8 @@ from eval_pipeline.journal import (
     Stream,
 )
 from eval_pipeline.options import PACKAGE
-from eval_pipeline.records import ItemKey, Prediction, Prices, Run
-from eval_pipeline.runs import Mode, open_run
+from eval_pipeline.records import ItemKey, Mode, Prediction, Prices, Run
+from eval_pipeline.runs import open_run
 from eval_pipeline.stages.predict import Launch
 from eval_pipeline_tests.builders import (
     NOON,

@@ -25,11 +25,10 @@ from eval_pipeline.importing.convex_scores.versions import cohorts_of
 from eval_pipeline.journal import PREDICTIONS, Journal
 from eval_pipeline.money import Ledger
 from eval_pipeline.options import Budget
-from eval_pipeline.records import Judgement, now
+from eval_pipeline.records import Judgement, Mode, now
 from eval_pipeline.remote.receiving import Receiver
 from eval_pipeline.results.runs import State, find_runs, run_rows, runs_to_fix
 from eval_pipeline.results.warehouse import Warehouse
-from eval_pipeline.runs import Mode
 from eval_pipeline.stages.judge import judge
 from eval_pipeline.stages.predict import Launch
 from eval_pipeline_tests.builders import (

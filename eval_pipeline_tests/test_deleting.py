@@ -24,6 +24,7 @@ from eval_pipeline.deleting import (
     in_words,
     is_at_work,
 )
+from eval_pipeline.errors import RunError
 from eval_pipeline.history import Pending
 from eval_pipeline.journal import (
     ATTEMPTS,
@@ -41,9 +42,8 @@ from eval_pipeline.journal.locks import hold_run_lock
 from eval_pipeline.money import Ledger
 from eval_pipeline.options import Budget
 from eval_pipeline.outcomes import Outcome
-from eval_pipeline.records import Attempt, Repeat
+from eval_pipeline.records import Attempt, Mode, Repeat
 from eval_pipeline.results.warehouse import Warehouse
-from eval_pipeline.runs import Mode, RunError
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.predict import Launch
 from eval_pipeline_tests.boards import EXAM, Records, answers, graded, taken, verdicts

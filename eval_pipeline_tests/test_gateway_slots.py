@@ -18,8 +18,7 @@ from eval_pipeline.defs import resources
 from eval_pipeline.defs.resources import GatewaySlots
 from eval_pipeline.gateways.demo.faults import Faults
 from eval_pipeline.gateways.demo.server import DemoGateway
-from eval_pipeline.records import Model
-from eval_pipeline.runs import Mode
+from eval_pipeline.records import Mode, Model
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.predict import Launch, predict
 from eval_pipeline_tests.builders import a_model, settings_in

@@ -12,8 +12,7 @@ from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.gateways.chat import ChatRequest, ProviderError
 from eval_pipeline.gateways.demo.faults import Faults
 from eval_pipeline.outcomes import Outcome
-from eval_pipeline.records import DialectName, ExamQuestion, Judgement, Prediction, Prices
-from eval_pipeline.runs import Mode
+from eval_pipeline.records import DialectName, ExamQuestion, Judgement, Mode, Prediction, Prices
 from eval_pipeline.stages.grading import Grader, ModelJudge
 from eval_pipeline.stages.predict import Launch
 from eval_pipeline_tests.builders import (

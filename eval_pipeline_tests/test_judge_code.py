@@ -17,9 +17,8 @@ from eval_pipeline.gateways.chat import Asked, ChatReply, ChatRequest
 from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.journal import ITEMS, Journal
 from eval_pipeline.outcomes import Outcome
-from eval_pipeline.records import Prices, Usage
+from eval_pipeline.records import Mode, Prices, Usage
 from eval_pipeline.results.warehouse import Warehouse
-from eval_pipeline.runs import Mode
 from eval_pipeline.runtime import Halted, run_async
 from eval_pipeline.stages.asking import Asking
 from eval_pipeline.stages.judge import judge

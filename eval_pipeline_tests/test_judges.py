@@ -17,8 +17,7 @@ from eval_pipeline.evaluation.catalog import refresh
 from eval_pipeline.gateways.demo.faults import Faults
 from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.outcomes import Outcome
-from eval_pipeline.records import Model, Prices
-from eval_pipeline.runs import Mode
+from eval_pipeline.records import Mode, Model, Prices
 from eval_pipeline.runtime import run_async
 from eval_pipeline.stages.judge import judge
 from eval_pipeline.stages.predict import Launch

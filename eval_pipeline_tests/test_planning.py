@@ -10,6 +10,7 @@ import pytest
 
 from eval_pipeline.benchmark import Benchmark, current, keep, load_benchmark
 from eval_pipeline.carrying import short
+from eval_pipeline.errors import RunError
 from eval_pipeline.gateways.demo.faults import Faults
 from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.history import ReplyKey
@@ -17,8 +18,7 @@ from eval_pipeline.journal import JUDGED
 from eval_pipeline.options import PACKAGE
 from eval_pipeline.planning import ModelPlan, check_budgets, draw_up
 from eval_pipeline.planning.versions import ENOUGH_ALIKE, Likeness, Versions
-from eval_pipeline.records import FREE, ItemKey, Model, Prices
-from eval_pipeline.runs import Mode, RunError
+from eval_pipeline.records import FREE, ItemKey, Mode, Model, Prices
 from eval_pipeline.runtime import run_async
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.grading import STEPS

@@ -25,8 +25,7 @@ from eval_pipeline.journal import (
     Stream,
 )
 from eval_pipeline.outcomes import Outcome
-from eval_pipeline.records import ExamQuestion, Prediction, Prices
-from eval_pipeline.runs import Mode
+from eval_pipeline.records import ExamQuestion, Mode, Prediction, Prices
 from eval_pipeline.runtime import run_async
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.predict import Launch, predict

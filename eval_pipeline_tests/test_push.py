@@ -18,6 +18,7 @@ from eval_pipeline.benchmark import keep, mint
 from eval_pipeline.defs.assets import build_graph
 from eval_pipeline.defs.schedules import build_schedules
 from eval_pipeline.defs.sensors import build_discovery
+from eval_pipeline.errors import RunError
 from eval_pipeline.gateways.limits import RetryPolicy
 from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, SIGHTINGS, Journal, ReadOnlyError
 from eval_pipeline.journal.deployment import open_journal
@@ -28,7 +29,6 @@ from eval_pipeline.remote.messages import MOST_RECORDS, ClosedRun, Received
 from eval_pipeline.remote.pushing import Pushed, Sent, batches, chosen_runs, push_run
 from eval_pipeline.results.runs import FoundRun
 from eval_pipeline.results.warehouse import Warehouse
-from eval_pipeline.runs import RunError
 from eval_pipeline.settings import TOKEN, Settings
 from eval_pipeline.stages.predict import Launch
 from eval_pipeline_tests.builders import NOON, a_judgement, a_warehouse, settings_in

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from eval_pipeline.benchmark import judge_prompt_of
+from eval_pipeline.errors import RunError
 from eval_pipeline.gateways.demo.faults import Faults
 from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.journal import REJUDGED, SIGHTINGS, VERSIONS
 from eval_pipeline.outcomes import Outcome
-from eval_pipeline.records import Model, Prices, Repeat, Sighting
+from eval_pipeline.records import Mode, Model, Prices, Repeat, Sighting
 from eval_pipeline.results.warehouse import Warehouse
-from eval_pipeline.runs import Mode, RunError
 from eval_pipeline.runtime import run_async
 from eval_pipeline.stages.predict import Launch
 from eval_pipeline.stages.rejudge import Drawn, draw, rejudge

@@ -16,7 +16,7 @@ from eval_pipeline.gateways.pool import Gateways
 from eval_pipeline.journal import ATTEMPTS, SIGHTINGS, Journal
 from eval_pipeline.journal.locks import hold_run_lock, running_run_ids
 from eval_pipeline.options import Judge
-from eval_pipeline.records import Attempt, Judgement, Model, Prediction, Run, Sighting
+from eval_pipeline.records import Attempt, Judgement, Mode, Model, Prediction, Run, Sighting
 from eval_pipeline.results.queries import query, rows
 from eval_pipeline.results.runs import (
     failed_replies,
@@ -27,7 +27,6 @@ from eval_pipeline.results.runs import (
     runs_to_fix,
 )
 from eval_pipeline.results.warehouse import Warehouse
-from eval_pipeline.runs import Mode
 from eval_pipeline.runtime import run_async
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.grading import graders_of

@@ -10,8 +10,7 @@ from eval_pipeline.gateways.demo.faults import Faults
 from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.journal import PREDICTIONS
 from eval_pipeline.outcomes import Outcome
-from eval_pipeline.records import DialectName
-from eval_pipeline.runs import Mode
+from eval_pipeline.records import DialectName, Mode
 from eval_pipeline.stages.predict import Launch
 from eval_pipeline_tests.builders import a_model, write_questions
 from eval_pipeline_tests.stand import STRONG, WEAK, Stand, outcomes

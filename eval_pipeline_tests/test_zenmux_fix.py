@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from eval_pipeline.runs import Mode
+from eval_pipeline.records import Mode
 from eval_pipeline.stages.predict import Launch
 from eval_pipeline_tests.project import a_project, call
 from eval_pipeline_tests.stand import STRONG, Stand

@@ -153,7 +153,7 @@ def _make_sure(doomed: "Sequence[DoomedRun]", *, yes: bool, as_json: bool) -> No
 
 
 def _confirm(lines: "Iterable[str]", *, yes: bool, as_json: bool) -> None:
-    from eval_pipeline.runs import RunError
+    from eval_pipeline.errors import RunError
 
     if not as_json:
         for line in lines:

@@ -140,7 +140,7 @@ def inspect(
 
 def only_one(found: "Sequence[FoundRun]", example: str) -> "FoundRun":
     """The run of the only model that is meant; refused with an example if there are several."""
-    from eval_pipeline.runs import RunError
+    from eval_pipeline.errors import RunError
 
     if len(found) == 1:
         return found[0]

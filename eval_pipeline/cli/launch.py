@@ -29,8 +29,9 @@ from eval_pipeline.journal.deployment import open_journal, refuse_production
 from eval_pipeline.journal.locks import running_run_ids
 from eval_pipeline.options import Selection
 from eval_pipeline.progress import Watch, watching
+from eval_pipeline.records import Mode
 from eval_pipeline.results.runs import FoundRun, Row, find_runs, named_judges, runs_to_fix
-from eval_pipeline.runs import Mode, check_filter
+from eval_pipeline.runs import check_filter
 from eval_pipeline.runtime import graceful_interrupt, raise_if_interrupted, run_async
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.predict import Launch

@@ -16,7 +16,7 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent, merge_key_bin
 
 from eval_pipeline.benchmark import current
 from eval_pipeline.cli.output import End, complain, open_warehouse, results, say
-from eval_pipeline.errors import MendableError
+from eval_pipeline.errors import MendableError, RunError
 from eval_pipeline.evaluation.catalog import NOTHING_SELECTED, look
 from eval_pipeline.gateways.catalog import Past, select
 from eval_pipeline.items import Brief, briefs
@@ -26,7 +26,6 @@ from eval_pipeline.journal.locks import running_run_ids
 from eval_pipeline.records import Model, Prices
 from eval_pipeline.results.queries import query
 from eval_pipeline.results.runs import LATEST, FoundRun, find_runs, named_judges
-from eval_pipeline.runs import RunError
 from eval_pipeline.runtime import run_async
 from eval_pipeline.settings import Settings
 from eval_pipeline.untrusted import printable

@@ -96,7 +96,7 @@ def refuse_contradictions(
     chosen: Mapping[str, Any], *, resume: str | None, fresh: bool, failed: bool
 ) -> None:
     """Refuse wrong settings, and options of `evals run` that exclude each other."""
-    from eval_pipeline.runs import RunError
+    from eval_pipeline.errors import RunError
     from eval_pipeline.settings import Settings
 
     Settings.from_env()

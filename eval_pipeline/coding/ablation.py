@@ -16,14 +16,15 @@ from eval_pipeline.coding.guidelines import (
 )
 from eval_pipeline.coding.records import CodingTask
 from eval_pipeline.environment import SettingsError
+from eval_pipeline.errors import RunError
 from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.gateways.catalog import fetch, select
 from eval_pipeline.gateways.pool import Gateways
 from eval_pipeline.journal import translate_os_errors
 from eval_pipeline.kinds import Prompts
 from eval_pipeline.options import Suite
-from eval_pipeline.records import ItemKey, Model
-from eval_pipeline.runs import Mode, RunError, choose
+from eval_pipeline.records import ItemKey, Mode, Model
+from eval_pipeline.runs import choose
 from eval_pipeline.settings import Settings
 
 BASELINE = "default"

@@ -6,7 +6,7 @@ import dagster as dg
 from pydantic import Field
 
 from eval_pipeline.options import Plan
-from eval_pipeline.runs import Mode
+from eval_pipeline.records import Mode
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.predict import Launch
 

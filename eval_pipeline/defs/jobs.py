@@ -19,7 +19,8 @@ from eval_pipeline.defs.config import (
 from eval_pipeline.defs.launch import QUIET, STAGES, Evaluation, evaluate_all, failures_of
 from eval_pipeline.defs.partitions import PART_OF
 from eval_pipeline.defs.resources import WarehouseResource
-from eval_pipeline.runs import Mode, RunError
+from eval_pipeline.errors import RunError
+from eval_pipeline.records import Mode
 from eval_pipeline.settings import Settings
 
 WHOLE = {SEES_TO_THE_REST: "true"}

@@ -21,8 +21,8 @@ from eval_pipeline.history import PAST_RUNS
 from eval_pipeline.journal import RUNS, Journal
 from eval_pipeline.journal.deployment import open_journal
 from eval_pipeline.options import Selection
-from eval_pipeline.records import Item, Run
-from eval_pipeline.runs import Mode, check_filter, planned
+from eval_pipeline.records import Item, Mode, Run
+from eval_pipeline.runs import check_filter, planned
 from eval_pipeline.runtime import run_async
 from eval_pipeline.settings import CONVEX_KEY, Settings
 from eval_pipeline.stages.workshop import Workshop

@@ -6,8 +6,8 @@ from typing import Any
 import dagster as dg
 
 from eval_pipeline.defs.metadata import listed
+from eval_pipeline.errors import RunError
 from eval_pipeline.evaluation.catalog import Changes, Refreshed
-from eval_pipeline.runs import RunError
 
 MODELS = "models"
 # The tags by which a run says what its partitions are.

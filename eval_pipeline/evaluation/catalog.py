@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from eval_pipeline.environment import SettingsError
+from eval_pipeline.errors import RunError
 from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.gateways.catalog import (
     Catalog,
@@ -27,7 +28,6 @@ from eval_pipeline.journal import SIGHTINGS, Journal
 from eval_pipeline.options import Selection
 from eval_pipeline.outcomes import Outcome
 from eval_pipeline.records import Model, Sighting, now
-from eval_pipeline.runs import RunError
 from eval_pipeline.settings import Settings
 
 AT_ONCE = 20

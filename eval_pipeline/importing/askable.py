@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Iterator, Mapping
 
 from eval_pipeline.benchmark import past_items
+from eval_pipeline.errors import RunError
 from eval_pipeline.journal import RUNS, Journal
 from eval_pipeline.records import ExamQuestion, Item, ItemKey, Run
 from eval_pipeline.results.runs import FoundRun
-from eval_pipeline.runs import RunError
 
 
 def refuse_without_text(run: Run, items: Mapping[ItemKey, Item]) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import duckdb
 
 from eval_pipeline.benchmark import past_items
+from eval_pipeline.errors import RunError
 from eval_pipeline.inspect_log.header import Facts
 from eval_pipeline.inspect_log.samples import Answered, named
 from eval_pipeline.item_report.prompt import Prompt, rebuilding
@@ -15,7 +16,6 @@ from eval_pipeline.journal import Journal
 from eval_pipeline.records import Item, ItemKey
 from eval_pipeline.results.queries import query, rows
 from eval_pipeline.results.runs import FoundRun, Row
-from eval_pipeline.runs import RunError
 from eval_pipeline.settings import Settings
 
 MEMORY = "128MB"

@@ -7,10 +7,10 @@ from typing import NamedTuple
 import duckdb
 
 from eval_pipeline.closest import unknown
+from eval_pipeline.errors import RunError
 from eval_pipeline.records import ItemKey
 from eval_pipeline.results.queries import query
 from eval_pipeline.results.runs import find_runs
-from eval_pipeline.runs import RunError
 
 
 class Chosen(NamedTuple):

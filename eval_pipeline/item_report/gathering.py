@@ -9,13 +9,13 @@ import duckdb
 from eval_pipeline.benchmark import past_items
 from eval_pipeline.coding.records import CodingTask, Files
 from eval_pipeline.coding.reply import UnreadableReply, read_files
+from eval_pipeline.errors import RunError
 from eval_pipeline.item_report.choosing import Chosen
 from eval_pipeline.item_report.prompt import Prompt, image_name, rebuild, text_of
 from eval_pipeline.journal import Journal
 from eval_pipeline.records import Item, ItemKey
 from eval_pipeline.results.queries import query, rows
 from eval_pipeline.results.runs import Row
-from eval_pipeline.runs import RunError
 from eval_pipeline.settings import Settings
 
 ItemsOf = Callable[[Journal, str], Mapping[ItemKey, Item]]

@@ -6,7 +6,7 @@ from functools import partial
 
 from eval_pipeline.benchmark import Benchmark
 from eval_pipeline.carrying import Carried, would_carry
-from eval_pipeline.errors import MendableError
+from eval_pipeline.errors import MendableError, RunError
 from eval_pipeline.evaluation.catalog import known_models, look
 from eval_pipeline.gateways.chat import ChatRequest
 from eval_pipeline.gateways.pool import Gateways
@@ -17,8 +17,8 @@ from eval_pipeline.planning.estimates import NO_CALLS, Estimate, Part, estimate,
 from eval_pipeline.planning.plans import Limit, ModelPlan
 from eval_pipeline.planning.verdicts import Coming, Judging
 from eval_pipeline.planning.versions import Likeness, Versions
-from eval_pipeline.records import Item, Model, Run, Usage
-from eval_pipeline.runs import Mode, OpenRun, RunError, which_run
+from eval_pipeline.records import Item, Mode, Model, Run, Usage
+from eval_pipeline.runs import OpenRun, which_run
 from eval_pipeline.runtime import in_a_thread
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.asker import Asker

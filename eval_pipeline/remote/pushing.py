@@ -6,6 +6,7 @@ from itertools import chain
 from typing import NamedTuple, TypeVar
 
 from eval_pipeline.benchmark import past_items
+from eval_pipeline.errors import RunError
 from eval_pipeline.gateways.catalog import Past
 from eval_pipeline.journal import (
     JUDGED,
@@ -35,7 +36,6 @@ from eval_pipeline.remote.messages import (
     encode_segment,
 )
 from eval_pipeline.results.runs import FoundRun
-from eval_pipeline.runs import RunError
 
 BATCH_BYTES = MOST_BYTES // 4
 """Of one request: less than may be sent, so that little is sent again if the line breaks."""

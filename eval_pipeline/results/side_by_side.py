@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import duckdb
 import numpy as np
 
+from eval_pipeline.errors import RunError
 from eval_pipeline.results.comparisons import Compared, Entry, compare_scores, differences_of
 from eval_pipeline.results.queries import query
 from eval_pipeline.results.stats.bootstrap import Ints
-from eval_pipeline.runs import RunError
 
 MOST_NAMED = 8
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from eval_pipeline.benchmark import minted, past_items, past_version
 from eval_pipeline.coding.records import CodingTask
+from eval_pipeline.errors import RunError
 from eval_pipeline.gateways.pool import Gateways
 from eval_pipeline.history import PAST_RUNS
 from eval_pipeline.importing.askable import refuse_without_text
@@ -21,8 +22,16 @@ from eval_pipeline.journal import (
 )
 from eval_pipeline.logs import about
 from eval_pipeline.money import Ledger, unpriced
-from eval_pipeline.records import ExamQuestion, Item, ItemKey, Judgement, Model, Prediction, Run
-from eval_pipeline.runs import Mode, RunError
+from eval_pipeline.records import (
+    ExamQuestion,
+    Item,
+    ItemKey,
+    Judgement,
+    Mode,
+    Model,
+    Prediction,
+    Run,
+)
 from eval_pipeline.runtime import in_a_thread
 from eval_pipeline.settings import CONVEX_KEY, Settings
 from eval_pipeline.stages.grading import Grader, graders_of

@@ -9,6 +9,7 @@ from functools import partial
 
 from eval_pipeline.benchmark import Benchmark, past_items
 from eval_pipeline.carrying import carry_over
+from eval_pipeline.errors import NothingFailedError
 from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.gateways.pool import Gateways
 from eval_pipeline.history import Pending, ReplyKey
@@ -16,15 +17,8 @@ from eval_pipeline.importing.askable import refuse_without_text
 from eval_pipeline.journal import ATTEMPTS, PREDICTIONS, Journal
 from eval_pipeline.logs import about
 from eval_pipeline.money import Ledger
-from eval_pipeline.records import Attempt, Item, ItemKey, Model, Run, now
-from eval_pipeline.runs import (
-    Mode,
-    NothingFailedError,
-    OpenRun,
-    failed_in_latest,
-    new_run,
-    open_run,
-)
+from eval_pipeline.records import Attempt, Item, ItemKey, Mode, Model, Run, now
+from eval_pipeline.runs import OpenRun, failed_in_latest, new_run, open_run
 from eval_pipeline.runtime import in_a_thread
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.asker import Asker

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import duckdb
 
 from eval_pipeline.benchmark import past_items
+from eval_pipeline.errors import RunError
 from eval_pipeline.evaluation.catalog import known_models
 from eval_pipeline.gateways.pool import Gateways
 from eval_pipeline.history import JudgementBrief
@@ -19,7 +20,6 @@ from eval_pipeline.journal import PREDICTIONS, REJUDGED, FileCompactedError, Jou
 from eval_pipeline.money import Ledger, unpriced
 from eval_pipeline.records import ExamQuestion, Item, ItemKey, Model, Prediction, Repeat
 from eval_pipeline.results.queries import query
-from eval_pipeline.runs import RunError
 from eval_pipeline.settings import Settings
 from eval_pipeline.stages.grading import RULES, Grader, graders_of
 from eval_pipeline.stages.telling import tell

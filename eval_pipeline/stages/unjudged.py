@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from eval_pipeline.history import PREDICTION_BRIEFS, JudgementBrief, Replies
 from eval_pipeline.journal import JUDGED, PREDICTIONS, FileCompactedError, Journal, Stream
 from eval_pipeline.outcomes import Outcome
-from eval_pipeline.records import Prediction, Run
-from eval_pipeline.runs import Mode
+from eval_pipeline.records import Mode, Prediction, Run
 from eval_pipeline.stages.predict import Launch
 
 By = tuple[str, str]

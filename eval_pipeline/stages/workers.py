@@ -19,13 +19,13 @@ from eval_pipeline.analysis.records import Diagnosis
 from eval_pipeline.coding.sandbox.sandbox import SandboxError
 from eval_pipeline.coding.toolchains.toolchain import ToolchainError
 from eval_pipeline.environment import SettingsError
+from eval_pipeline.errors import RunError
 from eval_pipeline.gateways.rate_limiter import Halt
 from eval_pipeline.journal import Journal, JournalError, JournalWriter, Stream
 from eval_pipeline.logs import FACTS, in_words
 from eval_pipeline.money import Account
 from eval_pipeline.outcomes import Outcome
 from eval_pipeline.records import NOTHING_USED, Judgement, Prediction, Usage
-from eval_pipeline.runs import RunError
 from eval_pipeline.runtime import Halted, in_a_thread, stop_controller
 
 log = logging.getLogger(__name__)

@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 import duckdb
 
+from eval_pipeline.errors import RunError
 from eval_pipeline.results.queries import query, rows
 from eval_pipeline.results.runs import find_runs
 from eval_pipeline.results.stats.calibration import Published, as_published
@@ -22,7 +23,6 @@ from eval_pipeline.results.tables.format import (
     remarks,
     usd,
 )
-from eval_pipeline.runs import RunError
 
 Row = Mapping[str, Any]
 Slice = Literal["all", "suite", "category", "input"]

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
+from eval_pipeline.errors import RunError
 from eval_pipeline.results.queries import query, rows
 from eval_pipeline.results.side_by_side import compare_sides
-from eval_pipeline.runs import RunError
 from eval_pipeline.viewer.routes import NotThereError, Page, Row, View
 
 MOST_DIFFERENCES = 200
