@@ -8,15 +8,15 @@ from pathlib import Path
 from bench.measuring import BenchError
 from bench.options import Options
 from bench.tables import Cell, Table
-from eval_pipeline.coding.dataset import load_tasks
-from eval_pipeline.coding.judge import CodeJudge
-from eval_pipeline.coding.records import CodingTask
-from eval_pipeline.coding.sandbox.opening import open_sandbox
-from eval_pipeline.coding.sandbox.sandbox import SandboxError
-from eval_pipeline.coding.toolchains.registry import TOOLCHAINS, prepare
-from eval_pipeline.coding.toolchains.toolchain import ToolchainError
-from eval_pipeline.coding.validating import REFERENCE, validate
-from eval_pipeline.settings import Settings
+from eval_pipeline.records.coding import CodingTask
+from eval_pipeline.settings.settings import Settings
+from eval_pipeline.suites.coding.dataset import load_tasks
+from eval_pipeline.suites.coding.judge import CodeJudge
+from eval_pipeline.suites.coding.sandbox.base import SandboxError
+from eval_pipeline.suites.coding.sandbox.opening import open_sandbox
+from eval_pipeline.suites.coding.toolchains.base import ToolchainError
+from eval_pipeline.suites.coding.toolchains.registry import TOOLCHAINS, prepare
+from eval_pipeline.suites.coding.validate import REFERENCE, validate
 
 ROOT = Path(__file__).parents[1]
 WORKERS = 2

@@ -5,12 +5,12 @@ import sys
 from dataclasses import asdict
 
 from bench.measuring import Stopwatch, Taken
-from eval_pipeline.benchmark import current
 from eval_pipeline.evaluation.catalog import look_up
+from eval_pipeline.evaluation.predict import Launch, predict
 from eval_pipeline.journal import Journal
 from eval_pipeline.runtime import run_async
-from eval_pipeline.settings import Settings
-from eval_pipeline.stages.predict import Launch, predict
+from eval_pipeline.settings.settings import Settings
+from eval_pipeline.suites.benchmark import current
 
 
 def ask(models: list[str]) -> Taken:

@@ -10,14 +10,23 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from eval_pipeline.benchmark import Benchmark, current
-from eval_pipeline.fingerprints import fingerprint
+from eval_pipeline.hashing import fingerprint
 from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, Journal
-from eval_pipeline.outcomes import Outcome
-from eval_pipeline.records import ItemKey, Judgement, PlanFilter, Prediction, Run, Scope, Usage, now
+from eval_pipeline.records.outcome import Outcome
+from eval_pipeline.records.run import (
+    ItemKey,
+    Judgement,
+    PlanFilter,
+    Prediction,
+    Run,
+    Scope,
+    Usage,
+    now,
+)
 from eval_pipeline.results import build as building
 from eval_pipeline.results.schema import create_schema
-from eval_pipeline.settings import Settings
+from eval_pipeline.settings.settings import Settings
+from eval_pipeline.suites.benchmark import Benchmark, current
 
 _USAGE = Usage(input_tokens=120, output_tokens=60, cost_usd=3.6e-5)
 _THOUGHTS = "First what is given, then what is asked, then how one leads to the other. " * 8

@@ -10,8 +10,8 @@ from statistics import median
 from bench.measuring import BenchError
 from bench.options import Options
 from bench.tables import Cell, Table
-from eval_pipeline.coding.sandbox.opening import open_sandbox
-from eval_pipeline.coding.sandbox.sandbox import Command, Sandbox, SandboxError
+from eval_pipeline.suites.coding.sandbox.base import Command, Sandbox, SandboxError
+from eval_pipeline.suites.coding.sandbox.opening import open_sandbox
 
 TIMES = 60
 COMMANDS = {

@@ -34,8 +34,8 @@ from bench.serving import load_server
 from bench.tables import Cell, Table
 from eval_pipeline.results import build as building
 from eval_pipeline.results.derive import DERIVED, derive
-from eval_pipeline.settings import Settings
-from eval_pipeline.viewer.serve import listen, serve
+from eval_pipeline.settings.settings import Settings
+from eval_pipeline.web.serve import listen, serve
 
 MODELS, ITEMS, RUNS = 60, 2_500, 3
 READERS, READING_S = 100, 1.0

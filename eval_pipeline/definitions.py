@@ -8,7 +8,7 @@ from eval_pipeline.defs.jobs import build_jobs
 from eval_pipeline.defs.schedules import build_schedules
 from eval_pipeline.defs.sensors import build_sensors
 from eval_pipeline.logs import JsonLines, write_lines
-from eval_pipeline.settings import Settings
+from eval_pipeline.settings.settings import Settings
 
 
 def build_definitions(settings: Settings) -> dg.Definitions:

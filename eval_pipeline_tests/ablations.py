@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from eval_pipeline.benchmark import load_benchmark
-from eval_pipeline.coding.ablation import Ablation, Wanted, plan_ablation
-from eval_pipeline.coding.ablation_effects import Effect, measure
-from eval_pipeline.records import Judgement, Model, Prediction, Run, Usage
+from eval_pipeline.evaluation.ablation import Ablation, Wanted, plan_ablation
+from eval_pipeline.evaluation.ablation_effects import Effect, measure
+from eval_pipeline.records.run import Judgement, Model, Prediction, Run, Usage
 from eval_pipeline.results.warehouse import Warehouse
-from eval_pipeline.settings import Settings
+from eval_pipeline.settings.settings import Settings
+from eval_pipeline.suites.benchmark import load_benchmark
 from eval_pipeline_tests.builders import (
     a_journal,
     a_judgement,

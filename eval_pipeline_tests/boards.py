@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from eval_pipeline.benchmark import Benchmark
-from eval_pipeline.records import ItemKey, Judgement, Prediction, Run
+from eval_pipeline.records.run import ItemKey, Judgement, Prediction, Run
+from eval_pipeline.suites.benchmark import Benchmark
 from eval_pipeline_tests.builders import (
     NOON,
     a_benchmark,

@@ -6,16 +6,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from eval_pipeline.analysis.records import Diagnosis, Reclassification
-from eval_pipeline.benchmark import Benchmark, keep
-from eval_pipeline.coding.records import CodingTask, GradedCode, Step, TaskConfig, TestResult
-from eval_pipeline.fingerprints import fingerprint
+from eval_pipeline.evaluation.budget import Account, Forecast
+from eval_pipeline.evaluation.requests import Asking
+from eval_pipeline.evaluation.workers import Shift, Tally
 from eval_pipeline.gateways.chat import Asked, ChatProvider, ChatRequest
 from eval_pipeline.gateways.limits import RetryPolicy
 from eval_pipeline.gateways.rate_limiter import Pace
+from eval_pipeline.hashing import fingerprint
 from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, Journal
-from eval_pipeline.money import Account, Forecast
-from eval_pipeline.records import (
+from eval_pipeline.records.coding import CodingTask, GradedCode, Step, TaskConfig, TestResult
+from eval_pipeline.records.diagnosis import Diagnosis, Reclassification
+from eval_pipeline.records.run import (
     PROTOCOL,
     Attempt,
     BenchmarkVersion,
@@ -30,9 +31,8 @@ from eval_pipeline.records import (
     SuiteVersion,
 )
 from eval_pipeline.results.warehouse import Warehouse
-from eval_pipeline.settings import Settings
-from eval_pipeline.stages.asking import Asking
-from eval_pipeline.stages.workers import Shift, Tally
+from eval_pipeline.settings.settings import Settings
+from eval_pipeline.suites.benchmark import Benchmark, keep
 
 NOON = datetime(2025, 1, 1, 12, tzinfo=UTC)
 """When everything happened that was not told when it happened."""

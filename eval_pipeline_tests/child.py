@@ -3,13 +3,13 @@
 import logging
 import sys
 
-from eval_pipeline.benchmark import current
+from eval_pipeline.evaluation.judge import judge
+from eval_pipeline.evaluation.predict import Launch, predict
 from eval_pipeline.journal.deployment import open_journal
-from eval_pipeline.records import Mode
+from eval_pipeline.records.run import Mode
 from eval_pipeline.runtime import run_async
-from eval_pipeline.settings import Settings
-from eval_pipeline.stages.judge import judge
-from eval_pipeline.stages.predict import Launch, predict
+from eval_pipeline.settings.settings import Settings
+from eval_pipeline.suites.benchmark import current
 from eval_pipeline_tests.builders import a_model
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from eval_pipeline.coding.records import CodingTask, Files, Step, StepName, TaskConfig
-from eval_pipeline.coding.sandbox.opening import open_sandbox
-from eval_pipeline.coding.sandbox.sandbox import Sandbox
-from eval_pipeline.coding.toolchains.registry import prepare, toolchain
-from eval_pipeline.coding.toolchains.toolchain import Workbench
-from eval_pipeline.coding.writing import write_files
+from eval_pipeline.records.coding import CodingTask, Files, Step, StepName, TaskConfig
+from eval_pipeline.suites.coding.files import write_files
+from eval_pipeline.suites.coding.sandbox.base import Sandbox
+from eval_pipeline.suites.coding.sandbox.opening import open_sandbox
+from eval_pipeline.suites.coding.toolchains.base import Workbench
+from eval_pipeline.suites.coding.toolchains.registry import prepare, toolchain
 
 DATA = Path(__file__).parents[1] / "data"
 """The project's own, so that a toolchain which takes a minute to prepare is prepared once."""

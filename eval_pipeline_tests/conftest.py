@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from eval_pipeline.benchmark import current
-from eval_pipeline.environment import VARIABLES
-from eval_pipeline.gateway import KEY_VARIABLES
 from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.journal import Journal
-from eval_pipeline.settings import PRODUCTION, TOKEN, WEBHOOK
+from eval_pipeline.settings.gateway import KEY_VARIABLES
+from eval_pipeline.settings.loading import VARIABLES
+from eval_pipeline.settings.settings import PRODUCTION, TOKEN, WEBHOOK
+from eval_pipeline.suites.benchmark import current
 from eval_pipeline_tests.builders import settings_in
 from eval_pipeline_tests.stand import Stand
 

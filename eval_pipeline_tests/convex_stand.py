@@ -8,14 +8,14 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from eval_pipeline.coding.dataset import load_tasks
-from eval_pipeline.coding.records import CodingTask, Files, Step, TaskConfig, TaskLimits
-from eval_pipeline.coding.toolchains.convex.chain import Convex
-from eval_pipeline.coding.toolchains.convex.generated import GENERATED
-from eval_pipeline.coding.toolchains.convex.layout import SOURCES
-from eval_pipeline.coding.toolchains.toolchain import Workbench
-from eval_pipeline.coding.writing import write_files
-from eval_pipeline.settings import Settings
+from eval_pipeline.records.coding import CodingTask, Files, Step, TaskConfig, TaskLimits
+from eval_pipeline.settings.settings import Settings
+from eval_pipeline.suites.coding.dataset import load_tasks
+from eval_pipeline.suites.coding.files import write_files
+from eval_pipeline.suites.coding.toolchains.base import Workbench
+from eval_pipeline.suites.coding.toolchains.convex.layout import SOURCES
+from eval_pipeline.suites.coding.toolchains.convex.project import GENERATED
+from eval_pipeline.suites.coding.toolchains.convex.toolchain import Convex
 from eval_pipeline_tests.builders import settings_in
 from eval_pipeline_tests.coding_stand import a_sandbox, a_task, prepared, take
 from eval_pipeline_tests.sandboxes import the_sandbox

@@ -13,12 +13,7 @@ from pydantic import SecretStr
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-from eval_pipeline.benchmark import Benchmark, load_benchmark
-from eval_pipeline.journal import Journal
-from eval_pipeline.journal.files import as_line
-from eval_pipeline.record import Record
-from eval_pipeline.records import Judgement, Prediction, Run, Usage
-from eval_pipeline.remote.messages import (
+from eval_pipeline.interop.remote.messages import (
     JSON,
     LINES,
     OF_A_RUN,
@@ -26,9 +21,14 @@ from eval_pipeline.remote.messages import (
     VERSIONS_PATH,
     encode_segment,
 )
-from eval_pipeline.remote.routes import routes
-from eval_pipeline.remote.tokens import Tokens, TokenScope
+from eval_pipeline.journal import Journal
+from eval_pipeline.journal.files import as_line
+from eval_pipeline.journal.tokens import Tokens, TokenScope
+from eval_pipeline.records.base import Record
+from eval_pipeline.records.run import Judgement, Prediction, Run, Usage
 from eval_pipeline.results.warehouse import Warehouse
+from eval_pipeline.suites.benchmark import Benchmark, load_benchmark
+from eval_pipeline.web.runs_api import routes
 from eval_pipeline_tests.builders import NOON, a_judgement, a_prediction, a_run, settings_in
 
 ITEMS = ("q1", "q2", "q3")

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
-from eval_pipeline.coding.records import Step
 from eval_pipeline.journal import DIAGNOSES, SIGHTINGS
-from eval_pipeline.records import Judgement, Prediction, Run, Sighting
+from eval_pipeline.records.coding import Step
+from eval_pipeline.records.run import Judgement, Prediction, Run, Sighting
 from eval_pipeline_tests.builders import (
     NOON,
     a_benchmark,

@@ -10,7 +10,7 @@ from eval_pipeline.analysis.report.data import ReportData
 from eval_pipeline.analysis.report.earlier import EarlierRun
 from eval_pipeline.analysis.report.write import write_report
 from eval_pipeline.results.runs import Row
-from eval_pipeline.settings import Settings
+from eval_pipeline.settings.settings import Settings
 from eval_pipeline_tests.builders import NOON, settings_in
 
 RUN_ID = "3f2a1b9c-0000-4000-8000-000000000001"

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from eval_pipeline.coding.sandbox.opening import open_sandbox
-from eval_pipeline.coding.sandbox.sandbox import (
+from eval_pipeline.suites.coding.sandbox.base import (
     Command,
     Finished,
     Limits,
@@ -18,6 +17,7 @@ from eval_pipeline.coding.sandbox.sandbox import (
     Sandbox,
     SandboxError,
 )
+from eval_pipeline.suites.coding.sandbox.opening import open_sandbox
 
 SMALL = Limits(seconds=20, memory_mb=128, processes=24, disk_mb=16, output_kb=64)
 _HOME = Path(sys.base_prefix).resolve()

@@ -4,16 +4,16 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from eval_pipeline.benchmark import current
+from eval_pipeline.evaluation.judge import judge
+from eval_pipeline.evaluation.predict import Launch, predict
+from eval_pipeline.evaluation.workers import Tally
 from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.journal import JUDGED, PREDICTIONS, Journal
-from eval_pipeline.outcomes import Outcome
-from eval_pipeline.records import ItemKey, Judgement, Model, Prediction
+from eval_pipeline.records.outcome import Outcome
+from eval_pipeline.records.run import ItemKey, Judgement, Model, Prediction
 from eval_pipeline.runtime import run_async
-from eval_pipeline.settings import Settings
-from eval_pipeline.stages.judge import judge
-from eval_pipeline.stages.predict import Launch, predict
-from eval_pipeline.stages.workers import Tally
+from eval_pipeline.settings.settings import Settings
+from eval_pipeline.suites.benchmark import current
 from eval_pipeline_tests.builders import a_model, settings_in
 
 STRONG, WEAK = a_model("demo/strong"), a_model("demo/weak", system_role=False, temperature=False)

@@ -8,13 +8,13 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from eval_pipeline.cli.main import app
-from eval_pipeline.coding.ablation import experiment_names
-from eval_pipeline.coding.guidelines import Section
-from eval_pipeline.environment import SettingsError
 from eval_pipeline.errors import RunError
-from eval_pipeline.kinds import Prompts
-from eval_pipeline.records import Mode
-from eval_pipeline.settings import Settings
+from eval_pipeline.evaluation.ablation import experiment_names
+from eval_pipeline.records.run import Mode
+from eval_pipeline.settings.loading import SettingsError
+from eval_pipeline.settings.settings import Settings
+from eval_pipeline.suites.coding.guidelines import Section
+from eval_pipeline.suites.kinds import Prompts
 from eval_pipeline_tests.ablations import (
     ONE,
     a_project,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from eval_pipeline.records import Judgement, Prediction, Prices, Run, Usage
+from eval_pipeline.records.run import Judgement, Prediction, Prices, Run, Usage
 from eval_pipeline.results.stats.pairs import holm, mcnemar
 from eval_pipeline_tests.ablations import (
     ONE,

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from eval_pipeline.coding.ablation_report import AblationReport, plan_table
+from eval_pipeline.evaluation.ablation_report import AblationReport, plan_table
 from eval_pipeline_tests.ablations import (
     TASKS,
     TWO,

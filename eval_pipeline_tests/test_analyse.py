@@ -11,18 +11,18 @@ import pytest
 
 from eval_pipeline.analysis.analyse import analyse
 from eval_pipeline.analysis.failures import Failure, to_analyse
-from eval_pipeline.analysis.records import Diagnosis
-from eval_pipeline.benchmark import Benchmark, keep
+from eval_pipeline.evaluation.workers import Tally
 from eval_pipeline.gateways.demo.coder import as_reply
 from eval_pipeline.gateways.demo.faults import Faults
 from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.journal import DIAGNOSES
-from eval_pipeline.outcomes import Outcome
-from eval_pipeline.records import Item, ItemKey, Model, Prices
+from eval_pipeline.records.diagnosis import Diagnosis
+from eval_pipeline.records.outcome import Outcome
+from eval_pipeline.records.run import Item, ItemKey, Model, Prices
 from eval_pipeline.results.runs import find_runs
 from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.runtime import run_async
-from eval_pipeline.stages.workers import Tally
+from eval_pipeline.suites.benchmark import Benchmark, keep
 from eval_pipeline_tests.boards import Records
 from eval_pipeline_tests.builders import (
     a_benchmark,

@@ -16,13 +16,13 @@ from eval_pipeline.analysis.analyst import (
 )
 from eval_pipeline.analysis.evidence import Evidence, Found
 from eval_pipeline.analysis.failures import Failure
-from eval_pipeline.analysis.records import Classification, Explanation
-from eval_pipeline.coding.records import Step, TestResult
 from eval_pipeline.gateways.chat import Asked, ChatRequest
 from eval_pipeline.gateways.demo.coder import as_reply
 from eval_pipeline.gateways.demo.replies import contrary, judge_reply
 from eval_pipeline.gateways.structured import Given
-from eval_pipeline.outcomes import Outcome
+from eval_pipeline.records.coding import Step, TestResult
+from eval_pipeline.records.diagnosis import Classification, Explanation
+from eval_pipeline.records.outcome import Outcome
 from eval_pipeline_tests.builders import a_model, a_question, a_task, ask
 from eval_pipeline_tests.test_exam_judge import AT_ONCE, ScriptedProvider
 

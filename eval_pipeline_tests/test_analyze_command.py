@@ -15,11 +15,11 @@ import dagster as dg
 import pytest
 
 from eval_pipeline.evaluation.catalog import look_up
+from eval_pipeline.evaluation.predict import Launch
 from eval_pipeline.gateways.demo.faults import NO_FAULTS, Faults
 from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.journal.locks import hold_run_lock
 from eval_pipeline.results.warehouse import Warehouse
-from eval_pipeline.stages.predict import Launch
 from eval_pipeline_tests.builders import a_journal, a_judgement, settings_in
 from eval_pipeline_tests.failing import EXAM, QUESTIONS, a_failed_exam, opened, replies
 from eval_pipeline_tests.project import ROOT, call

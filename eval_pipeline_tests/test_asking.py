@@ -12,7 +12,7 @@ from eval_pipeline.gateways.chat import Asked, ChatRequest, ProviderError
 from eval_pipeline.gateways.demo.faults import Faults
 from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.gateways.limits import RetryPolicy
-from eval_pipeline.outcomes import Outcome
+from eval_pipeline.records.outcome import Outcome
 from eval_pipeline_tests.builders import a_question, ask
 from eval_pipeline_tests.wire import (
     END,

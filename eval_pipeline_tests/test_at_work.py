@@ -7,10 +7,10 @@ from starlette.testclient import TestClient
 
 from eval_pipeline.journal import ATTEMPTS, PREDICTIONS, Journal
 from eval_pipeline.journal.locks import hold_run_lock
-from eval_pipeline.settings import Settings
-from eval_pipeline.viewer.app import build_app
-from eval_pipeline.viewer.live import JournalTail
-from eval_pipeline.viewer.routes import run_path
+from eval_pipeline.settings.settings import Settings
+from eval_pipeline.web.app import build_app
+from eval_pipeline.web.live import JournalTail
+from eval_pipeline.web.routes import run_path
 from eval_pipeline_tests.builders import (
     a_benchmark,
     a_journal,

@@ -13,7 +13,7 @@ from eval_pipeline.defs.jobs import find_job
 from eval_pipeline.defs.versions import VERSIONS
 from eval_pipeline.gateways.demo.faults import Faults
 from eval_pipeline.gateways.demo.server import DemoGateway
-from eval_pipeline.settings import Settings
+from eval_pipeline.settings.settings import Settings
 from eval_pipeline_tests.builders import settings_in, write_questions
 from eval_pipeline_tests.project import undrawn
 from eval_pipeline_tests.test_pipeline import Graph

@@ -13,16 +13,16 @@ from typing import Any
 import duckdb
 import pytest
 
-from eval_pipeline.benchmark import keep
 from eval_pipeline.journal import PREDICTIONS, SIGHTINGS, Journal, Stream
 from eval_pipeline.journal.files import FileCompactedError
-from eval_pipeline.records import Sighting, now
+from eval_pipeline.records.run import Sighting, now
 from eval_pipeline.results import build as building
 from eval_pipeline.results.build import Order, WarehouseError, build
 from eval_pipeline.results.derive import derive
 from eval_pipeline.results.queries import SQL
 from eval_pipeline.results.schema import VERSION, create_schema, schema_version
 from eval_pipeline.results.warehouse import Warehouse
+from eval_pipeline.suites.benchmark import keep
 from eval_pipeline_tests.builders import (
     a_benchmark,
     a_journal,

@@ -12,10 +12,11 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from eval_pipeline.benchmark import Benchmark, keep, load_benchmark
-from eval_pipeline.carrying import carry_over
+from eval_pipeline.evaluation.predict import Launch
+from eval_pipeline.evaluation.reuse import carry_over
+from eval_pipeline.evaluation.runs import open_run
+from eval_pipeline.evaluation.state import PREDICTION_BRIEFS, LastWords, Pending, ReplyKey
 from eval_pipeline.gateways.demo.faults import Faults
-from eval_pipeline.history import PREDICTION_BRIEFS, LastWords, Pending, ReplyKey
 from eval_pipeline.journal import (
     DIAGNOSES,
     JUDGED,
@@ -25,10 +26,9 @@ from eval_pipeline.journal import (
     Journal,
     Stream,
 )
-from eval_pipeline.options import PACKAGE
-from eval_pipeline.records import ItemKey, Mode, Prediction, Prices, Run
-from eval_pipeline.runs import open_run
-from eval_pipeline.stages.predict import Launch
+from eval_pipeline.records.run import ItemKey, Mode, Prediction, Prices, Run
+from eval_pipeline.settings.sections import PACKAGE
+from eval_pipeline.suites.benchmark import Benchmark, keep, load_benchmark
 from eval_pipeline_tests.builders import (
     NOON,
     a_benchmark,

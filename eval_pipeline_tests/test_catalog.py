@@ -13,12 +13,12 @@ from typing import Any
 import httpx
 import pytest
 
-from eval_pipeline.gateway import Gateway, Override, StaticModel
 from eval_pipeline.gateways.catalog import Catalog, Limits, fetch, select
 from eval_pipeline.gateways.model_lists import CatalogError, static_models
-from eval_pipeline.options import Selection
-from eval_pipeline.records import Model
-from eval_pipeline.settings import Settings
+from eval_pipeline.records.run import Model
+from eval_pipeline.settings.gateway import Gateway, Override, StaticModel
+from eval_pipeline.settings.sections import Selection
+from eval_pipeline.settings.settings import Settings
 
 KEY = "sk-very/secret+key"
 

@@ -16,16 +16,17 @@ import duckdb
 import pytest
 from packaging.requirements import Requirement
 
-from eval_pipeline.checkup import gateways, installation, locks, storage, suites
-from eval_pipeline.checkup.findings import AGAIN, Check, Finding, State, look_at, ok
-from eval_pipeline.checkup.offers import Offers
 from eval_pipeline.defs import instance as of_dagster
 from eval_pipeline.defs.instance import HistoryError, dagster_instance
 from eval_pipeline.errors import MendableError
+from eval_pipeline.evaluation.doctor import gateways, installation, storage, suites
+from eval_pipeline.evaluation.doctor import storage as locks
+from eval_pipeline.evaluation.doctor.gateways import Offers
+from eval_pipeline.evaluation.doctor.report import AGAIN, Check, Finding, State, look_at, ok
 from eval_pipeline.journal import PREDICTIONS, Journal
 from eval_pipeline.journal.locks import hold_run_lock
 from eval_pipeline.results.schema import VERSION
-from eval_pipeline.settings import Settings
+from eval_pipeline.settings.settings import Settings
 from eval_pipeline_tests.builders import (
     a_journal,
     a_judgement,

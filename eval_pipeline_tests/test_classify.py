@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from eval_pipeline.analysis.overrides import ClassifyingError, Word, check
-from eval_pipeline.analysis.records import Classification
 from eval_pipeline.cli.options import classifications
 from eval_pipeline.journal import RECLASSIFIED, Journal
+from eval_pipeline.records.diagnosis import Classification
 from eval_pipeline_tests.failing import FAULTY, TASK, a_failed_exam
 from eval_pipeline_tests.project import call
 

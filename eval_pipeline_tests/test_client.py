@@ -6,7 +6,7 @@ from eval_pipeline.gateways import client
 from eval_pipeline.gateways.chat import ChatReply
 from eval_pipeline.gateways.client import Events
 from eval_pipeline.gateways.demo.server import DemoGateway
-from eval_pipeline.outcomes import Outcome
+from eval_pipeline.records.outcome import Outcome
 from eval_pipeline_tests.builders import a_question
 from eval_pipeline_tests.wire import (
     END,

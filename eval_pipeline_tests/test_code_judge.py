@@ -9,14 +9,20 @@ from typing import Any, TypeVar
 
 import pytest
 
-from eval_pipeline.coding.judge import LONGEST_REVIEWED, CodeJudge, Graded, Reviewed, ReviewError
-from eval_pipeline.coding.records import CodingTask, Files, Step, StepName, TaskConfig, TestResult
-from eval_pipeline.coding.sandbox.opening import open_sandbox
-from eval_pipeline.coding.sandbox.sandbox import Command, SandboxError
-from eval_pipeline.coding.toolchains.toolchain import Workbench
 from eval_pipeline.gateways.demo.coder import as_reply
-from eval_pipeline.records import NOTHING_USED, Usage
+from eval_pipeline.records.coding import CodingTask, Files, Step, StepName, TaskConfig, TestResult
+from eval_pipeline.records.run import NOTHING_USED, Usage
 from eval_pipeline.runtime import run_async
+from eval_pipeline.suites.coding.judge import (
+    LONGEST_REVIEWED,
+    CodeJudge,
+    Graded,
+    Reviewed,
+    ReviewError,
+)
+from eval_pipeline.suites.coding.sandbox.base import Command, SandboxError
+from eval_pipeline.suites.coding.sandbox.opening import open_sandbox
+from eval_pipeline.suites.coding.toolchains.base import Workbench
 from eval_pipeline_tests.builders import a_task
 
 T = TypeVar("T")

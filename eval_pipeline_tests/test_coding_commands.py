@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from eval_pipeline.coding.validating import TasksError, changed_tasks
-from eval_pipeline.options import Coding
-from eval_pipeline.stages.workshop import num_workers
+from eval_pipeline.evaluation.code_graders import num_workers
+from eval_pipeline.settings.sections import Coding
+from eval_pipeline.suites.coding.validate import TasksError, changed_tasks
 from eval_pipeline_tests.builders import settings_in, write_task
 from eval_pipeline_tests.coding_stand import lend_toolchains
 from eval_pipeline_tests.project import call, run

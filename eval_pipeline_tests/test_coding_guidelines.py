@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from eval_pipeline.coding.guidelines import Guidelines, GuidelinesError, Section
-from eval_pipeline.coding.toolchains.registry import TOOLCHAINS
+from eval_pipeline.suites.coding.guidelines import Guidelines, GuidelinesError, Section
+from eval_pipeline.suites.coding.toolchains.registry import TOOLCHAINS
 
 BOTH = """# all
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from eval_pipeline.coding.messages import output_format, task_messages
-from eval_pipeline.coding.records import CodingTask, TaskConfig
-from eval_pipeline.coding.reply import read_files
-from eval_pipeline.coding.toolchains.registry import TOOLCHAINS
 from eval_pipeline.gateways.demo.replies import Questions
+from eval_pipeline.records.coding import CodingTask, TaskConfig
+from eval_pipeline.suites.coding.messages import output_format, task_messages
+from eval_pipeline.suites.coding.reply import read_files
+from eval_pipeline.suites.coding.toolchains.registry import TOOLCHAINS
 from eval_pipeline_tests.builders import a_model
 
 QUESTION = "Write solution.py.\n\n# Files\n\n    indented {braces}\n\nNo more."

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eval_pipeline.coding.reply import UnreadableReply, read_files
-from eval_pipeline.coding.writing import UnsafePath, check_files
 from eval_pipeline.gateways.demo.coder import as_reply
+from eval_pipeline.suites.coding.files import UnsafePath, check_files
+from eval_pipeline.suites.coding.reply import UnreadableReply, read_files
 
 CODE = "x = 1\n"
 FENCED = f"```python\n{CODE}```\n"

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from eval_pipeline.coding.dataset import load_tasks
-from eval_pipeline.coding.records import CodingTask
-from eval_pipeline.coding.scaffold import EXAMPLES, ScaffoldError, create
-from eval_pipeline.coding.toolchains.registry import TOOLCHAINS
-from eval_pipeline.coding.toolchains.toolchain import ToolchainError
-from eval_pipeline.options import Suite
+from eval_pipeline.records.coding import CodingTask
+from eval_pipeline.settings.sections import Suite
+from eval_pipeline.suites.coding.dataset import load_tasks
+from eval_pipeline.suites.coding.scaffold import EXAMPLES, ScaffoldError, create
+from eval_pipeline.suites.coding.toolchains.base import ToolchainError
+from eval_pipeline.suites.coding.toolchains.registry import TOOLCHAINS
 from eval_pipeline_tests.builders import settings_in
 
 ALONE = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONDONTWRITEBYTECODE": "1"}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from eval_pipeline.coding.writing import (
+from eval_pipeline.suites.coding.files import (
     MAX_BYTES,
     MAX_FILE_BYTES,
     MAX_FILES,

@@ -13,7 +13,7 @@ import statsmodels.api as sm
 from scipy.stats import norm, sem
 from statsmodels.stats.contingency_tables import mcnemar
 
-from eval_pipeline.records import Run
+from eval_pipeline.records.run import Run
 from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline_tests.boards import (
     ABOUT,

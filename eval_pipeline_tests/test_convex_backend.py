@@ -7,14 +7,14 @@ from typing import NamedTuple
 import pytest
 from pydantic import SecretStr
 
-from eval_pipeline.coding.judge import CodeJudge, Graded
-from eval_pipeline.coding.records import CodingTask
-from eval_pipeline.coding.toolchains.convex.backend import Ask, Backend, is_nobodys_fault
-from eval_pipeline.coding.toolchains.convex.chain import Convex
-from eval_pipeline.coding.toolchains.registry import TOOLCHAINS
-from eval_pipeline.coding.toolchains.toolchain import ToolchainError
-from eval_pipeline.options import Coding
-from eval_pipeline.stages.workshop import with_backend
+from eval_pipeline.evaluation.code_graders import with_backend
+from eval_pipeline.records.coding import CodingTask
+from eval_pipeline.settings.sections import Coding
+from eval_pipeline.suites.coding.judge import CodeJudge, Graded
+from eval_pipeline.suites.coding.toolchains.base import ToolchainError
+from eval_pipeline.suites.coding.toolchains.convex.backend import Ask, Backend, is_nobodys_fault
+from eval_pipeline.suites.coding.toolchains.convex.toolchain import Convex
+from eval_pipeline.suites.coding.toolchains.registry import TOOLCHAINS
 from eval_pipeline_tests.coding_stand import DATA, a_sandbox, prepared
 from eval_pipeline_tests.convex_server import Server, a_server
 from eval_pipeline_tests.convex_stand import checkout_tasks, needs_tools

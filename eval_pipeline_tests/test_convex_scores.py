@@ -9,28 +9,28 @@ from typing import Any
 import duckdb
 import pytest
 
-from eval_pipeline.deleting import what_would_go
-from eval_pipeline.importing.convex_scores import reading
-from eval_pipeline.importing.convex_scores.converting import convert
-from eval_pipeline.importing.convex_scores.converting import steps_of as our_steps
-from eval_pipeline.importing.convex_scores.documents import (
+from eval_pipeline.evaluation.budget import Ledger
+from eval_pipeline.evaluation.deletion import what_would_go
+from eval_pipeline.evaluation.judge import judge
+from eval_pipeline.evaluation.predict import Launch
+from eval_pipeline.interop.convex_scores import read
+from eval_pipeline.interop.convex_scores.convert import convert
+from eval_pipeline.interop.convex_scores.convert import steps_of as our_steps
+from eval_pipeline.interop.convex_scores.documents import (
     EvalDocument,
     RunDocument,
     StepDocument,
     VersionDocument,
 )
-from eval_pipeline.importing.convex_scores.reading import read_scores
-from eval_pipeline.importing.convex_scores.taking import import_scores
-from eval_pipeline.importing.convex_scores.versions import cohorts_of
+from eval_pipeline.interop.convex_scores.load import import_scores
+from eval_pipeline.interop.convex_scores.read import read_scores
+from eval_pipeline.interop.convex_scores.versions import cohorts_of
+from eval_pipeline.interop.remote.receive import Receiver
 from eval_pipeline.journal import PREDICTIONS, Journal
-from eval_pipeline.money import Ledger
-from eval_pipeline.options import Budget
-from eval_pipeline.records import Judgement, Mode, now
-from eval_pipeline.remote.receiving import Receiver
+from eval_pipeline.records.run import Judgement, Mode, now
 from eval_pipeline.results.runs import State, find_runs, run_rows, runs_to_fix
 from eval_pipeline.results.warehouse import Warehouse
-from eval_pipeline.stages.judge import judge
-from eval_pipeline.stages.predict import Launch
+from eval_pipeline.settings.sections import Budget
 from eval_pipeline_tests.builders import (
     a_journal,
     a_model,
@@ -312,16 +312,16 @@ def test_a_bomb_and_endless_lines_are_refused(
 ) -> None:
     export = an_export(a_passed(), a_passed(), a_passed())
     long = b'{"task": "' + b"x" * 5000 + b'"}\n'
-    monkeypatch.setattr(reading, "LONGEST_LINE", 2000)
+    monkeypatch.setattr(read, "LONGEST_LINE", 2000)
     export["runs"] *= 1000
     bomb = write_archive(project / "s.zip", export)
     (project / "long.jsonl").write_bytes(long + lines(export["runs"][:1]))
 
     told = list(read_scores(project / "long.jsonl"))
-    monkeypatch.setattr(reading, "MOST_BYTES", 50_000)
+    monkeypatch.setattr(read, "MOST_BYTES", 50_000)
 
     assert [bool(one.wrong) for one in told] == [True, False]
-    with pytest.raises(reading.ScoresError, match="are not read"):
+    with pytest.raises(read.ScoresError, match="are not read"):
         list(read_scores(bomb))
     (project / "torn.zip").write_bytes(bomb.read_bytes()[:-60])
     refused = call(project, "evals import convex-scores torn.zip")

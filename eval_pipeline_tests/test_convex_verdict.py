@@ -2,7 +2,7 @@
 
 import pytest
 
-from eval_pipeline.coding.sandbox.opening import open_sandbox
+from eval_pipeline.suites.coding.sandbox.opening import open_sandbox
 from eval_pipeline_tests.coding_stand import take
 from eval_pipeline_tests.convex_stand import (
     ANSWER,

@@ -13,13 +13,13 @@ import dagster as dg
 import duckdb
 import pytest
 
-from eval_pipeline.benchmark import current, load_benchmark
 from eval_pipeline.gateways.demo.faults import Faults
 from eval_pipeline.gateways.demo.replies import question_hash
 from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.journal import JUDGED, PREDICTIONS, Journal, Stream
 from eval_pipeline.journal.files import JSONL
-from eval_pipeline.settings import Settings
+from eval_pipeline.settings.settings import Settings
+from eval_pipeline.suites.benchmark import current, load_benchmark
 from eval_pipeline_tests.builders import settings_in
 from eval_pipeline_tests.project import ROOT, call, environment
 from eval_pipeline_tests.test_pipeline import Graph

@@ -19,7 +19,7 @@ from eval_pipeline.cli.output import print_json
 from eval_pipeline.journal import Journal
 from eval_pipeline.results.user_query import MOST_ROWS
 from eval_pipeline.results.warehouse import Warehouse
-from eval_pipeline.settings import Settings
+from eval_pipeline.settings.settings import Settings
 from eval_pipeline_tests.boards import EXAM, graded, scores_of, taken
 from eval_pipeline_tests.builders import a_journal, settings_in
 from eval_pipeline_tests.project import BIN, call, environment

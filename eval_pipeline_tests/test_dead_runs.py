@@ -12,7 +12,6 @@ import dagster as dg
 import pytest
 from dagster._core.remote_origin import RegisteredCodeLocationOrigin
 
-from eval_pipeline.benchmark import load_benchmark
 from eval_pipeline.definitions import build_definitions
 from eval_pipeline.defs.sensors import (
     SILENT,
@@ -27,7 +26,8 @@ from eval_pipeline.gateways.demo.replies import question_hash
 from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.journal import PREDICTIONS, Journal
 from eval_pipeline.journal.locks import LockState, hold_run_lock, lock_state
-from eval_pipeline.settings import Settings
+from eval_pipeline.settings.settings import Settings
+from eval_pipeline.suites.benchmark import load_benchmark
 from eval_pipeline_tests.builders import settings_in
 from eval_pipeline_tests.dagster_runs import a_dagster_run
 from eval_pipeline_tests.project import ROOT, call, environment
@@ -216,7 +216,7 @@ import os, signal, sys
 import dagster as dg
 from eval_pipeline.defs.jobs import find_job
 from eval_pipeline.defs import resources
-from eval_pipeline.settings import Settings
+from eval_pipeline.settings.settings import Settings
 
 def killed(*_):
     os.kill(os.getpid(), signal.SIGKILL)

@@ -12,9 +12,10 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from eval_pipeline.carrying import carry_over
 from eval_pipeline.defs.instance import dagster_instance
-from eval_pipeline.deleting import (
+from eval_pipeline.errors import RunError
+from eval_pipeline.evaluation.budget import Ledger
+from eval_pipeline.evaluation.deletion import (
     DoomedRun,
     IsAlive,
     RunKey,
@@ -24,8 +25,9 @@ from eval_pipeline.deleting import (
     in_words,
     is_at_work,
 )
-from eval_pipeline.errors import RunError
-from eval_pipeline.history import Pending
+from eval_pipeline.evaluation.predict import Launch
+from eval_pipeline.evaluation.reuse import carry_over
+from eval_pipeline.evaluation.state import Pending
 from eval_pipeline.journal import (
     ATTEMPTS,
     DIAGNOSES,
@@ -39,13 +41,11 @@ from eval_pipeline.journal import (
     deletion,
 )
 from eval_pipeline.journal.locks import hold_run_lock
-from eval_pipeline.money import Ledger
-from eval_pipeline.options import Budget
-from eval_pipeline.outcomes import Outcome
-from eval_pipeline.records import Attempt, Mode, Repeat
+from eval_pipeline.records.outcome import Outcome
+from eval_pipeline.records.run import Attempt, Mode, Repeat
 from eval_pipeline.results.warehouse import Warehouse
-from eval_pipeline.settings import Settings
-from eval_pipeline.stages.predict import Launch
+from eval_pipeline.settings.sections import Budget
+from eval_pipeline.settings.settings import Settings
 from eval_pipeline_tests.boards import EXAM, Records, answers, graded, taken, verdicts
 from eval_pipeline_tests.builders import a_diagnosis, a_journal, a_reclassification, settings_in
 from eval_pipeline_tests.project import call

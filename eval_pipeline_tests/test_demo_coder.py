@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from eval_pipeline.coding.dataset import load_tasks
-from eval_pipeline.coding.records import CodingTask
-from eval_pipeline.coding.reply import UnreadableReply, read_files
-from eval_pipeline.coding.toolchains.registry import TOOLCHAINS
 from eval_pipeline.gateways.demo import coder
 from eval_pipeline.gateways.demo.replies import AVERAGE, REPLY_MARK, STRONG, WEAK, Mind
-from eval_pipeline.settings import Settings
+from eval_pipeline.records.coding import CodingTask
+from eval_pipeline.settings.settings import Settings
+from eval_pipeline.suites.coding.dataset import load_tasks
+from eval_pipeline.suites.coding.reply import UnreadableReply, read_files
+from eval_pipeline.suites.coding.toolchains.registry import TOOLCHAINS
 from eval_pipeline_tests.builders import a_task
 
 ROOT = Path(__file__).parents[1]

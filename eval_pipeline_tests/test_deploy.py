@@ -20,8 +20,8 @@ from dagster._core.workspace.load import location_origins_from_yaml_paths
 from packaging.requirements import Requirement
 
 from eval_pipeline.cli.main import app
-from eval_pipeline.environment import VARIABLES
-from eval_pipeline.gateway import KEY_VARIABLES
+from eval_pipeline.settings.gateway import KEY_VARIABLES
+from eval_pipeline.settings.loading import VARIABLES
 from eval_pipeline_tests.conftest import UNWANTED
 from eval_pipeline_tests.project import BIN, ROOT
 

@@ -9,11 +9,11 @@ import pytest
 
 from eval_pipeline.definitions import build_definitions
 from eval_pipeline.defs.instance import HistoryError, instance_as_it_is
-from eval_pipeline.environment import SettingsError
 from eval_pipeline.journal import PREDICTIONS, RUNS, Journal
 from eval_pipeline.journal.deployment import may_write
-from eval_pipeline.remote.tokens import Tokens, TokenScope
-from eval_pipeline.settings import PRODUCTION, TOKEN, Settings
+from eval_pipeline.journal.tokens import Tokens, TokenScope
+from eval_pipeline.settings.loading import SettingsError
+from eval_pipeline.settings.settings import PRODUCTION, TOKEN, Settings
 from eval_pipeline_tests.builders import a_journal, a_warehouse, settings_in
 from eval_pipeline_tests.elsewhere import Sent
 from eval_pipeline_tests.kept_files import files_in

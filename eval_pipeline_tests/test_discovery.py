@@ -12,10 +12,10 @@ from eval_pipeline.errors import RunError
 from eval_pipeline.evaluation.catalog import Refreshed, known_models, listed_models, look, refresh
 from eval_pipeline.gateways.catalog import MOST_TOLD, Catalog, News, Past, compare
 from eval_pipeline.journal import SIGHTINGS, Journal
-from eval_pipeline.records import Model, Prices, Sighting
+from eval_pipeline.records.run import Model, Prices, Sighting
 from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.runtime import run_async
-from eval_pipeline.settings import Settings
+from eval_pipeline.settings.settings import Settings
 from eval_pipeline_tests.builders import NOON, a_model, settings_in
 from eval_pipeline_tests.test_pipeline import Graph
 from eval_pipeline_tests.test_preflight import Shop

@@ -7,9 +7,9 @@ import duckdb
 import numpy as np
 import pytest
 
-from eval_pipeline.environment import VARIABLES
-from eval_pipeline.fingerprints import fingerprint
-from eval_pipeline.records import Usage
+from eval_pipeline.hashing import fingerprint
+from eval_pipeline.records.run import Usage
+from eval_pipeline.settings.loading import VARIABLES
 from eval_pipeline_tests.boards import (
     CATEGORIES,
     EXAM,

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from eval_pipeline.due import (
+from eval_pipeline.evaluation.predict import Launch
+from eval_pipeline.evaluation.schedule import (
     DAY,
     YEAR,
     Decision,
@@ -18,11 +19,10 @@ from eval_pipeline.due import (
     summed_up,
 )
 from eval_pipeline.journal import ATTEMPTS, SIGHTINGS, Journal
-from eval_pipeline.records import Attempt, Judgement, Mode, Prediction, Run, Sighting
+from eval_pipeline.records.run import Attempt, Judgement, Mode, Prediction, Run, Sighting
 from eval_pipeline.results.build import Order
 from eval_pipeline.results.queries import query
 from eval_pipeline.results.warehouse import Warehouse
-from eval_pipeline.stages.predict import Launch
 from eval_pipeline_tests.builders import (
     NOON,
     a_benchmark,

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from eval_pipeline.exam.dataset import DatasetError, load_questions
-from eval_pipeline.gateway import Gateway
-from eval_pipeline.options import Judge, Suite
-from eval_pipeline.records import ExamQuestion
-from eval_pipeline.settings import Settings
+from eval_pipeline.records.run import ExamQuestion
+from eval_pipeline.settings.gateway import Gateway
+from eval_pipeline.settings.sections import Judge, Suite
+from eval_pipeline.settings.settings import Settings
+from eval_pipeline.suites.exam.dataset import DatasetError, load_questions
 
 
 def a_row(**changes: object) -> dict[str, object]:

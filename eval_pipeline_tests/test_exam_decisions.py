@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from eval_pipeline.exam.dataset import DatasetError, load_questions
-from eval_pipeline.exam.rules import grade_by_rules
-from eval_pipeline.kinds import Prompts
-from eval_pipeline.records import ExamQuestion
-from eval_pipeline.settings import Settings
+from eval_pipeline.records.run import ExamQuestion
+from eval_pipeline.settings.settings import Settings
+from eval_pipeline.suites.exam.dataset import DatasetError, load_questions
+from eval_pipeline.suites.exam.rules.grading import grade_by_rules
+from eval_pipeline.suites.kinds import Prompts
 from eval_pipeline_tests.builders import a_model, settings_in
 from eval_pipeline_tests.convex_stand import CHECKOUT
 

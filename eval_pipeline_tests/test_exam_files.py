@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from eval_pipeline.exam.dataset import DatasetError, load_questions
-from eval_pipeline.exam.files import BadRow, Row, Source, read_rows
-from eval_pipeline.options import Suite
-from eval_pipeline.records import ExamQuestion
+from eval_pipeline.records.run import ExamQuestion
+from eval_pipeline.settings.sections import Suite
+from eval_pipeline.suites.exam.dataset import DatasetError, load_questions
+from eval_pipeline.suites.exam.files import BadRow, Row, Source, read_rows
 from eval_pipeline_tests.test_exam_dataset import a_row, some_settings
 
 HEADER = "id,question,answer,answer_type,category\n"

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from eval_pipeline.exam.judge import INSTRUCTION, ReplyFormats, formats_of
 from eval_pipeline.gateways.chat import ChatReply, ChatRequest, ProviderError
-from eval_pipeline.outcomes import Outcome
-from eval_pipeline.records import ReplyFormat, Usage
+from eval_pipeline.records.outcome import Outcome
+from eval_pipeline.records.run import ReplyFormat, Usage
+from eval_pipeline.suites.exam.judge import INSTRUCTION, ReplyFormats, formats_of
 from eval_pipeline_tests.builders import a_model
 from eval_pipeline_tests.test_exam_judge import JUDGE, REFUSED, judged
 from eval_pipeline_tests.test_exam_verdict import a_verdict

@@ -8,7 +8,14 @@ from itertools import count
 
 import pytest
 
-from eval_pipeline.exam.judge import (
+from eval_pipeline.gateways.chat import Asked, ChatProvider, ChatReply, ChatRequest, ProviderError
+from eval_pipeline.gateways.demo.server import DemoGateway
+from eval_pipeline.gateways.limits import RetryPolicy
+from eval_pipeline.records.outcome import Outcome
+from eval_pipeline.records.run import ExamQuestion, Model, ReplyFormat
+from eval_pipeline.runtime import Halted
+from eval_pipeline.settings.sections import Judge
+from eval_pipeline.suites.exam.judge import (
     INSTRUCTION,
     SCHEMA,
     JudgedAnswer,
@@ -19,13 +26,6 @@ from eval_pipeline.exam.judge import (
     judge_request,
     own_failing,
 )
-from eval_pipeline.gateways.chat import Asked, ChatProvider, ChatReply, ChatRequest, ProviderError
-from eval_pipeline.gateways.demo.server import DemoGateway
-from eval_pipeline.gateways.limits import RetryPolicy
-from eval_pipeline.options import Judge
-from eval_pipeline.outcomes import Outcome
-from eval_pipeline.records import ExamQuestion, Model, ReplyFormat
-from eval_pipeline.runtime import Halted
 from eval_pipeline_tests.builders import a_model, a_prediction, a_question, ask
 from eval_pipeline_tests.test_exam_verdict import a_verdict, lines
 from eval_pipeline_tests.wire import provider_at

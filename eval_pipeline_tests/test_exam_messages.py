@@ -2,7 +2,7 @@
 
 from pydantic import JsonValue
 
-from eval_pipeline.exam.messages import question_messages
+from eval_pipeline.suites.exam.messages import question_messages
 from eval_pipeline_tests.builders import a_model, a_question
 
 IMAGE = "data:image/png;base64,iVBORw0KGgo="

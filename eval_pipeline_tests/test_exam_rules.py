@@ -8,10 +8,10 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from eval_pipeline.exam.dataset import load_questions
-from eval_pipeline.exam.rules import RULES_VERSION, RulesVerdict, grade_by_rules
 from eval_pipeline.gateways.demo.replies import AVERAGE, answer, is_right
-from eval_pipeline.records import ExamQuestion
+from eval_pipeline.records.run import ExamQuestion
+from eval_pipeline.suites.exam.dataset import load_questions
+from eval_pipeline.suites.exam.rules.grading import RULES_VERSION, RulesVerdict, grade_by_rules
 from eval_pipeline_tests.builders import a_question
 from eval_pipeline_tests.test_sample import sample_settings
 

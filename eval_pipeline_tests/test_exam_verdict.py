@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eval_pipeline.exam.verdict import SCHEMA, Verdict, read_verdict
+from eval_pipeline.suites.exam.judge import SCHEMA, Verdict, read_verdict
 
 UNHURRIED = settings(deadline=None, max_examples=100)
 

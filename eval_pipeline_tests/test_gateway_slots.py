@@ -13,14 +13,14 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from eval_pipeline.benchmark import current, load_benchmark
 from eval_pipeline.defs import resources
 from eval_pipeline.defs.resources import GatewaySlots
+from eval_pipeline.evaluation.predict import Launch, predict
 from eval_pipeline.gateways.demo.faults import Faults
 from eval_pipeline.gateways.demo.server import DemoGateway
-from eval_pipeline.records import Mode, Model
-from eval_pipeline.settings import Settings
-from eval_pipeline.stages.predict import Launch, predict
+from eval_pipeline.records.run import Mode, Model
+from eval_pipeline.settings.settings import Settings
+from eval_pipeline.suites.benchmark import current, load_benchmark
 from eval_pipeline_tests.builders import a_model, settings_in
 from eval_pipeline_tests.project import environment
 from eval_pipeline_tests.stand import STRONG, WEAK, Stand

@@ -13,12 +13,12 @@ from starlette.testclient import TestClient
 from eval_pipeline.defs.instance import look_at_queue
 from eval_pipeline.journal import ATTEMPTS, Journal
 from eval_pipeline.journal.locks import hold_run_lock
-from eval_pipeline.records import Usage
-from eval_pipeline.remote.tokens import Tokens, TokenScope
+from eval_pipeline.journal.tokens import Tokens, TokenScope
+from eval_pipeline.records.run import Usage
 from eval_pipeline.results.warehouse import Warehouse
-from eval_pipeline.settings import Settings
-from eval_pipeline.viewer.app import build_app
-from eval_pipeline.viewer.metrics import DagsterQueue, exposed, of_results
+from eval_pipeline.settings.settings import Settings
+from eval_pipeline.web.app import build_app
+from eval_pipeline.web.metrics import DagsterQueue, exposed, of_results
 from eval_pipeline_tests.builders import (
     a_benchmark,
     a_journal,
@@ -193,7 +193,7 @@ def test_what_is_not_public_needs_a_token(settings: Settings) -> None:
 def test_models_beyond_the_most_are_counted_together(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("eval_pipeline.viewer.metrics.MOST_NAMES", 1)
+    monkeypatch.setattr("eval_pipeline.web.metrics.MOST_NAMES", 1)
 
     with Warehouse(settings.database, Journal(settings.journal)).reading() as db:
         text = exposed(of_results(db))

@@ -17,14 +17,14 @@ import pytest
 import typer
 from starlette.testclient import TestClient
 
-from eval_pipeline.benchmark import load_benchmark
 from eval_pipeline.cli.main import app
-from eval_pipeline.coding.records import CodingTask
-from eval_pipeline.coding.toolchains.registry import TOOLCHAINS
 from eval_pipeline.definitions import build_definitions
+from eval_pipeline.records.coding import CodingTask
 from eval_pipeline.results.schema import create_schema
-from eval_pipeline.settings import Settings
-from eval_pipeline.viewer.app import build_app
+from eval_pipeline.settings.settings import Settings
+from eval_pipeline.suites.benchmark import load_benchmark
+from eval_pipeline.suites.coding.toolchains.registry import TOOLCHAINS
+from eval_pipeline.web.app import build_app
 from eval_pipeline_tests.coding_stand import lend_toolchains
 from eval_pipeline_tests.project import ROOT, a_project, call
 from eval_pipeline_tests.viewed import a_viewed_project

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from eval_pipeline.exam.judge import ReplyFormats, formats_of
-from eval_pipeline.exam.rules import RULES_VERSION
-from eval_pipeline.fingerprints import fingerprint
+from eval_pipeline.evaluation.grading import Grader, ModelJudge
+from eval_pipeline.evaluation.predict import Launch
 from eval_pipeline.gateways.chat import ChatRequest, ProviderError
 from eval_pipeline.gateways.demo.faults import Faults
-from eval_pipeline.outcomes import Outcome
-from eval_pipeline.records import DialectName, ExamQuestion, Judgement, Mode, Prediction, Prices
-from eval_pipeline.stages.grading import Grader, ModelJudge
-from eval_pipeline.stages.predict import Launch
+from eval_pipeline.hashing import fingerprint
+from eval_pipeline.records.outcome import Outcome
+from eval_pipeline.records.run import DialectName, ExamQuestion, Judgement, Mode, Prediction, Prices
+from eval_pipeline.suites.exam.judge import ReplyFormats, formats_of
+from eval_pipeline.suites.exam.rules.grading import RULES_VERSION
 from eval_pipeline_tests.builders import (
     a_benchmark,
     a_journal,
@@ -96,7 +96,7 @@ def test_versions_tell_prompts_limits_and_rules_apart(monkeypatch: pytest.Monkey
     versions = [grader.version for grader in graders]
     names = [grader.judge for grader in graders]
 
-    monkeypatch.setattr("eval_pipeline.stages.grading.RULES_VERSION", RULES_VERSION + "1")
+    monkeypatch.setattr("eval_pipeline.evaluation.grading.RULES_VERSION", RULES_VERSION + "1")
     later = [a_grader().version, a_grader(rules=True).version, Grader("l", rules=True).version]
 
     assert len(set(versions)) == 5
@@ -255,7 +255,7 @@ def test_what_the_rules_left_open_is_looked_at_again_only_by_other_rules(
     stand.judge("demo/strong")
 
     (again,) = stand.judge("demo/strong", launch=Launch("again", mode))
-    monkeypatch.setattr("eval_pipeline.stages.grading.RULES_VERSION", RULES_VERSION + "1")
+    monkeypatch.setattr("eval_pipeline.evaluation.grading.RULES_VERSION", RULES_VERSION + "1")
     (by_other_rules,) = stand.judge("demo/strong", launch=Launch("again", Mode.AUTO))
 
     assert (again.planned, by_other_rules.planned) == (0, 4)

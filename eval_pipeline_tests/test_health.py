@@ -11,10 +11,10 @@ import duckdb
 import pytest
 from starlette.testclient import TestClient
 
-from eval_pipeline.settings import Settings
-from eval_pipeline.viewer import health
-from eval_pipeline.viewer.app import build_app
-from eval_pipeline.viewer.health import Health, Report
+from eval_pipeline.settings.settings import Settings
+from eval_pipeline.web import health
+from eval_pipeline.web.app import build_app
+from eval_pipeline.web.health import Health, Report
 from eval_pipeline_tests.builders import a_warehouse, settings_in
 
 Break = Callable[[Settings, pytest.MonkeyPatch], object]

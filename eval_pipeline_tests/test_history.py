@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from eval_pipeline.history import (
+from eval_pipeline.evaluation.state import (
     LastWords,
     PastRun,
     Pending,
@@ -17,8 +17,8 @@ from eval_pipeline.history import (
     ReplyKey,
     failed_items,
 )
-from eval_pipeline.outcomes import Outcome
-from eval_pipeline.records import ItemKey, Prediction
+from eval_pipeline.records.outcome import Outcome
+from eval_pipeline.records.run import ItemKey, Prediction
 from eval_pipeline_tests.builders import NOON, a_journal, a_judgement, a_prediction, a_run
 from eval_pipeline_tests.stand import latest
 

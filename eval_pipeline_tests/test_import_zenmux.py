@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from eval_pipeline.importing.zenmux.folders import ImportFolderError, ResultsFolder, results_folders
-from eval_pipeline.importing.zenmux.numbers import compared
-from eval_pipeline.importing.zenmux.suites import OWN
+from eval_pipeline.interop.zenmux.read import ImportFolderError, ResultsFolder, results_folders
+from eval_pipeline.interop.zenmux.suites import OWN
+from eval_pipeline.interop.zenmux.verify import compared
 from eval_pipeline.journal import JUDGED, PREDICTIONS, SIGHTINGS, Journal
-from eval_pipeline.records import Scope
+from eval_pipeline.records.run import Scope
 from eval_pipeline.results.queries import query, rows
 from eval_pipeline_tests.builders import a_question
 from eval_pipeline_tests.zenmux_results import (

@@ -9,8 +9,7 @@ from zipfile import ZipFile
 import duckdb
 import pytest
 
-from eval_pipeline.inspect_log.messages import usage
-from eval_pipeline.inspect_log.samples import named
+from eval_pipeline.interop.inspect.samples import named, usage
 from eval_pipeline_tests.inspected import TASK, an_inspected_project
 from eval_pipeline_tests.project import call
 from eval_pipeline_tests.test_completion import offered

@@ -17,21 +17,21 @@ import duckdb
 import pytest
 from filelock import FileLock
 
-from eval_pipeline.benchmark import current
+from eval_pipeline.evaluation.code_graders import Places
+from eval_pipeline.evaluation.judge import judge
+from eval_pipeline.evaluation.predict import Launch, predict
+from eval_pipeline.evaluation.rejudge import draw, rejudge
+from eval_pipeline.evaluation.workers import Tally
 from eval_pipeline.gateways.demo.chat_completions import ChatBody
 from eval_pipeline.gateways.demo.faults import FaultKind, Faults
 from eval_pipeline.gateways.demo.replies import question_hash
 from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.journal import JUDGED, PREDICTIONS, REJUDGED, RUNS, SIGHTINGS, Journal, Stream
-from eval_pipeline.records import Item, Mode, Sighting
+from eval_pipeline.records.run import Item, Mode, Sighting
 from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.runtime import Halted, graceful_interrupt, run_async
-from eval_pipeline.settings import Settings
-from eval_pipeline.stages.judge import judge
-from eval_pipeline.stages.predict import Launch, predict
-from eval_pipeline.stages.rejudge import draw, rejudge
-from eval_pipeline.stages.workers import Tally
-from eval_pipeline.stages.workshop import Places
+from eval_pipeline.settings.settings import Settings
+from eval_pipeline.suites.benchmark import current
 from eval_pipeline_tests.builders import NOON, a_question, settings_in
 from eval_pipeline_tests.project import ROOT, call, environment
 from eval_pipeline_tests.stand import JUDGE, STRONG, WEAK, Stand

@@ -8,7 +8,7 @@ import pytest
 
 from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.journal import PREDICTIONS, SIGHTINGS, Journal
-from eval_pipeline.records import ItemKey, Model, Sighting, now
+from eval_pipeline.records.run import ItemKey, Model, Sighting, now
 from eval_pipeline_tests.builders import (
     NOON,
     a_benchmark,

@@ -21,10 +21,10 @@ from eval_pipeline.defs.config import (
 )
 from eval_pipeline.defs.jobs import find_job, named_jobs, run_job, stages_of, with_options
 from eval_pipeline.defs.partitions import PART_OF, RANGE_END, RANGE_START
-from eval_pipeline.environment import SettingsError
 from eval_pipeline.gateways.demo.faults import Faults
 from eval_pipeline.gateways.demo.server import DemoGateway
-from eval_pipeline.settings import Settings
+from eval_pipeline.settings.loading import SettingsError
+from eval_pipeline.settings.settings import Settings
 from eval_pipeline_tests.builders import settings_in
 from eval_pipeline_tests.project import a_project, call, run, undrawn
 

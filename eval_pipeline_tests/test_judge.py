@@ -11,17 +11,17 @@ from typing import Any
 
 import pytest
 
-from eval_pipeline.benchmark import judge_prompt_of, keep, load_benchmark, mint
 from eval_pipeline.defs.config import JudgedConfig
 from eval_pipeline.errors import RunError
-from eval_pipeline.exam.judge import SCHEMA
-from eval_pipeline.fingerprints import fingerprint
+from eval_pipeline.evaluation.judge import judge
+from eval_pipeline.evaluation.predict import Launch
 from eval_pipeline.gateways.demo.faults import Faults
+from eval_pipeline.hashing import fingerprint
 from eval_pipeline.journal import JUDGED, PREDICTIONS, Journal, Stream
-from eval_pipeline.outcomes import Outcome
-from eval_pipeline.records import Mode, Prices
-from eval_pipeline.stages.judge import judge
-from eval_pipeline.stages.predict import Launch
+from eval_pipeline.records.outcome import Outcome
+from eval_pipeline.records.run import Mode, Prices
+from eval_pipeline.suites.benchmark import judge_prompt_of, keep, load_benchmark, mint
+from eval_pipeline.suites.exam.judge import SCHEMA
 from eval_pipeline_tests.builders import (
     NOON,
     a_journal,

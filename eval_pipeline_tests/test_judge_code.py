@@ -9,22 +9,22 @@ from typing import Any, cast
 
 import pytest
 
-from eval_pipeline.benchmark import keep, load_benchmark
-from eval_pipeline.coding.judge import ReviewError
-from eval_pipeline.coding.records import TaskConfig
-from eval_pipeline.exam.judge import ReplyFormats
+from eval_pipeline.evaluation.grading import Reviewing
+from eval_pipeline.evaluation.judge import judge
+from eval_pipeline.evaluation.predict import Launch
+from eval_pipeline.evaluation.requests import Asking
+from eval_pipeline.evaluation.workers import Shift
 from eval_pipeline.gateways.chat import Asked, ChatReply, ChatRequest
 from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.journal import ITEMS, Journal
-from eval_pipeline.outcomes import Outcome
-from eval_pipeline.records import Mode, Prices, Usage
+from eval_pipeline.records.coding import TaskConfig
+from eval_pipeline.records.outcome import Outcome
+from eval_pipeline.records.run import Mode, Prices, Usage
 from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.runtime import Halted, run_async
-from eval_pipeline.stages.asking import Asking
-from eval_pipeline.stages.judge import judge
-from eval_pipeline.stages.predict import Launch
-from eval_pipeline.stages.reviewing import Reviewing
-from eval_pipeline.stages.workers import Shift
+from eval_pipeline.suites.benchmark import keep, load_benchmark
+from eval_pipeline.suites.coding.judge import ReviewError
+from eval_pipeline.suites.exam.judge import ReplyFormats
 from eval_pipeline_tests.builders import a_model, a_task, settings_in, write_task
 from eval_pipeline_tests.coding_stand import lend_toolchains
 from eval_pipeline_tests.stand import JUDGE, STRONG, WEAK, Stand, outcomes
@@ -148,7 +148,7 @@ def test_without_a_sandbox_code_is_refused_with_both_ways_out(
     alone: Stand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     alone.predict(STRONG)
-    monkeypatch.setattr("eval_pipeline.stages.workshop.open_sandbox", _no_bwrap)
+    monkeypatch.setattr("eval_pipeline.evaluation.code_graders.open_sandbox", _no_bwrap)
 
     (tally,) = alone.judge("demo/strong")
 
@@ -272,6 +272,6 @@ def test_what_a_stopped_review_has_cost_is_not_lost() -> None:
 
 
 def _no_bwrap(*_: object, **__: object) -> None:
-    from eval_pipeline.coding.sandbox import opening  # noqa: PLC0415
+    from eval_pipeline.suites.coding.sandbox import opening  # noqa: PLC0415
 
     opening.open_sandbox("none")

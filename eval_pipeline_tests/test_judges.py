@@ -12,16 +12,16 @@ import pytest
 
 from eval_pipeline.defs.config import JudgedConfig
 from eval_pipeline.defs.launch import evaluate
-from eval_pipeline.environment import SettingsError
 from eval_pipeline.evaluation.catalog import refresh
+from eval_pipeline.evaluation.judge import judge
+from eval_pipeline.evaluation.predict import Launch
+from eval_pipeline.evaluation.workers import Tally
 from eval_pipeline.gateways.demo.faults import Faults
 from eval_pipeline.gateways.demo.server import DemoGateway
-from eval_pipeline.outcomes import Outcome
-from eval_pipeline.records import Mode, Model, Prices
+from eval_pipeline.records.outcome import Outcome
+from eval_pipeline.records.run import Mode, Model, Prices
 from eval_pipeline.runtime import run_async
-from eval_pipeline.stages.judge import judge
-from eval_pipeline.stages.predict import Launch
-from eval_pipeline.stages.workers import Tally
+from eval_pipeline.settings.loading import SettingsError
 from eval_pipeline_tests.builders import a_model, settings_in
 from eval_pipeline_tests.project import undrawn
 from eval_pipeline_tests.stand import JUDGE, STRONG, Stand, outcomes

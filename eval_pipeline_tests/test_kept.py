@@ -6,8 +6,8 @@ from threading import Event
 
 import pytest
 
-from eval_pipeline.viewer import cache
-from eval_pipeline.viewer.cache import Answer, ResponseCache
+from eval_pipeline.web import cache
+from eval_pipeline.web.cache import Answer, ResponseCache
 
 
 def an_answer(text: str = "x", size: int = 1) -> Answer:

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from eval_pipeline.benchmark import load_benchmark
-from eval_pipeline.coding.records import CodingTask
-from eval_pipeline.environment import SettingsError
-from eval_pipeline.fingerprints import fingerprint
-from eval_pipeline.kinds import Prompts, graded_alike
-from eval_pipeline.runs import new_run
-from eval_pipeline.settings import Settings
+from eval_pipeline.evaluation.runs import new_run
+from eval_pipeline.hashing import fingerprint
+from eval_pipeline.records.coding import CodingTask
+from eval_pipeline.settings.loading import SettingsError
+from eval_pipeline.settings.settings import Settings
+from eval_pipeline.suites.benchmark import load_benchmark
+from eval_pipeline.suites.kinds import Prompts, graded_alike
 from eval_pipeline_tests.builders import a_model, a_question, a_task, settings_in, write_task
 from eval_pipeline_tests.convex_stand import CHECKOUT
 

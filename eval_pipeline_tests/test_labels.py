@@ -11,8 +11,11 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from eval_pipeline.exam import labels as module
-from eval_pipeline.exam.labels import (
+from eval_pipeline.journal import LABELS, Journal
+from eval_pipeline.records.run import Label
+from eval_pipeline.results.warehouse import Warehouse
+from eval_pipeline.suites.exam import labels as module
+from eval_pipeline.suites.exam.labels import (
     MOST_BYTES,
     MOST_CHARACTERS,
     WORDS,
@@ -20,9 +23,6 @@ from eval_pipeline.exam.labels import (
     load_labels,
     read_labels,
 )
-from eval_pipeline.journal import LABELS, Journal
-from eval_pipeline.records import Label
-from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline_tests.builders import a_journal, a_prediction, a_run, settings_in
 
 SHOWN = Path("labels.csv")

@@ -16,12 +16,12 @@ import pytest
 from dagster._core.definitions.data_version import CachingStaleStatusResolver, StaleStatus
 from dagster._core.loader import LoadingContextForTest
 
-from eval_pipeline.benchmark import load_benchmark
 from eval_pipeline.cli.output import print_json
 from eval_pipeline.definitions import build_definitions
 from eval_pipeline.gateways.demo.faults import Faults
 from eval_pipeline.gateways.demo.server import DemoGateway
-from eval_pipeline.settings import Settings
+from eval_pipeline.settings.settings import Settings
+from eval_pipeline.suites.benchmark import load_benchmark
 from eval_pipeline_tests.builders import settings_in
 from eval_pipeline_tests.project import ROOT, call
 from eval_pipeline_tests.test_crash import SAMPLE

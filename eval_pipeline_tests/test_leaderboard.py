@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from eval_pipeline.fingerprints import fingerprint
+from eval_pipeline.hashing import fingerprint
 from eval_pipeline.journal import SIGHTINGS
-from eval_pipeline.records import Run, Sighting, Usage
+from eval_pipeline.records.run import Run, Sighting, Usage
 from eval_pipeline.results.queries import query
 from eval_pipeline.results.tables.leaderboard import leaderboard_tables
 from eval_pipeline.results.warehouse import Warehouse

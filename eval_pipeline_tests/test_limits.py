@@ -8,7 +8,7 @@ import pytest
 from eval_pipeline.gateways.chat import ProviderError
 from eval_pipeline.gateways.limits import RetryPolicy, Window, parse_retry_after
 from eval_pipeline.gateways.rate_limiter import Halt
-from eval_pipeline.outcomes import Outcome
+from eval_pipeline.records.outcome import Outcome
 from eval_pipeline_tests.builders import ask
 from eval_pipeline_tests.test_exam_judge import ScriptedProvider
 from eval_pipeline_tests.wire import a_request, error_of, http

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_pipeline.remote.messages import (
+from eval_pipeline.interop.remote.messages import (
     BadPathError,
     decode_segment,
     encode_segment,
     parse_hashed,
 )
-from eval_pipeline.viewer.routes import Links
+from eval_pipeline.web.routes import Links
 
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=400)
 

@@ -10,8 +10,8 @@ import pytest
 
 from eval_pipeline.cli.output import LastResort
 from eval_pipeline.cli.progress import following
+from eval_pipeline.evaluation.predict import Launch
 from eval_pipeline.logs import FACTS, JsonLines, about, write_lines
-from eval_pipeline.stages.predict import Launch
 from eval_pipeline_tests.builders import settings_in
 from eval_pipeline_tests.project import call
 from eval_pipeline_tests.stand import STRONG, WEAK, Stand
@@ -54,7 +54,7 @@ def test_a_line_tells_when_who_what_and_of_which_run(capsys: pytest.CaptureFixtu
 def test_what_the_stages_say_tells_of_which_model_and_run(
     stand: Stand, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("eval_pipeline.stages.workers.PROGRESS_EVERY_S", 0.01)
+    monkeypatch.setattr("eval_pipeline.evaluation.workers.PROGRESS_EVERY_S", 0.01)
     monkeypatch.setenv("EVALS_LOG", "json")
     monkeypatch.chdir(stand.settings.root)
 

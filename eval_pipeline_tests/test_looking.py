@@ -15,7 +15,7 @@ from eval_pipeline.defs.instance import dagster_instance
 from eval_pipeline.defs.partitions import MODELS
 from eval_pipeline.journal import ATTEMPTS, SIGHTINGS, Journal
 from eval_pipeline.journal.locks import hold_run_lock
-from eval_pipeline.records import Attempt, ItemKey, Judgement, Prediction, Run, Sighting
+from eval_pipeline.records.run import Attempt, ItemKey, Judgement, Prediction, Run, Sighting
 from eval_pipeline.results.runs import run_rows
 from eval_pipeline.results.tables.listing import models_table
 from eval_pipeline.results.tables.runs import failed_tables, runs_table, status_table

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eval_pipeline.viewer.markup import as_text, code, difference, formula, markdown
+from eval_pipeline.web.markup import as_text, code, difference, formula, markdown
 from eval_pipeline_tests.viewed import attack
 
 TAG = re.compile(r"<[^>]*>")

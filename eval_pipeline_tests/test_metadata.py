@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from eval_pipeline.defs.metadata import listed, markdown, tallied
-from eval_pipeline.stages.workers import Tally
+from eval_pipeline.evaluation.workers import Tally
 
 HOSTILE = [
     "![seen](http://127.0.0.1/pixel.png)",

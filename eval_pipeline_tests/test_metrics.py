@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from eval_pipeline.benchmark import Benchmark
-from eval_pipeline.outcomes import Outcome
-from eval_pipeline.records import ExamQuestion, Judgement, Prediction, Run, Usage
+from eval_pipeline.records.outcome import Outcome
+from eval_pipeline.records.run import ExamQuestion, Judgement, Prediction, Run, Usage
 from eval_pipeline.results.warehouse import Warehouse
+from eval_pipeline.suites.benchmark import Benchmark
 from eval_pipeline_tests.builders import (
     a_benchmark,
     a_journal,

@@ -6,7 +6,11 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from eval_pipeline.benchmark import (
+from eval_pipeline.cli.main import app
+from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, Journal
+from eval_pipeline.results.warehouse import Warehouse
+from eval_pipeline.settings.settings import Settings
+from eval_pipeline.suites.benchmark import (
     BenchmarkError,
     current,
     keep,
@@ -14,10 +18,6 @@ from eval_pipeline.benchmark import (
     mint,
     minted,
 )
-from eval_pipeline.cli.main import app
-from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, Journal
-from eval_pipeline.results.warehouse import Warehouse
-from eval_pipeline.settings import Settings
 from eval_pipeline_tests.builders import (
     a_journal,
     a_judgement,

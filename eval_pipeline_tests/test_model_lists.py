@@ -9,14 +9,14 @@ from typing import Any, get_args
 
 import pytest
 
-from eval_pipeline.gateway import Gateway, GatewayKind, StaticModel
 from eval_pipeline.gateways.model_lists import (
     CatalogError,
     ModelList,
     parse_model_list,
     static_models,
 )
-from eval_pipeline.records import Model, Prices
+from eval_pipeline.records.run import Model, Prices
+from eval_pipeline.settings.gateway import Gateway, GatewayKind, StaticModel
 
 AUGUST_7 = datetime(2025, 8, 7, tzinfo=UTC)
 

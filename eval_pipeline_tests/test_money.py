@@ -9,12 +9,20 @@ from typing import Any
 import pytest
 from pydantic import JsonValue
 
+from eval_pipeline.evaluation.budget import (
+    Account,
+    BudgetReached,
+    Expected,
+    Forecast,
+    Ledger,
+    Purse,
+    priced,
+)
 from eval_pipeline.gateways.chat import ChatRequest
 from eval_pipeline.gateways.rate_limiter import Halt
 from eval_pipeline.journal import Journal
-from eval_pipeline.money import Account, BudgetReached, Expected, Forecast, Ledger, Purse, priced
-from eval_pipeline.options import Budget
-from eval_pipeline.records import Judgement, Prediction, Prices, Usage, now
+from eval_pipeline.records.run import Judgement, Prediction, Prices, Usage, now
+from eval_pipeline.settings.sections import Budget
 from eval_pipeline_tests.builders import a_journal, a_judgement, a_prediction, a_run
 
 PRICES = Prices(prompt=0.001, completion=0.01)

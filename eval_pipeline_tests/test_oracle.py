@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from eval_pipeline.coding.records import Step, TaskConfig
+from eval_pipeline.records.coding import Step, TaskConfig
 from eval_pipeline_tests.coding_stand import a_task, take, with_interface
 
 

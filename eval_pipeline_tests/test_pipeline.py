@@ -12,7 +12,7 @@ import pytest
 from eval_pipeline.definitions import build_definitions
 from eval_pipeline.gateways.demo.faults import Faults
 from eval_pipeline.gateways.demo.server import DemoGateway
-from eval_pipeline.settings import Settings
+from eval_pipeline.settings.settings import Settings
 from eval_pipeline_tests.builders import a_question, settings_in
 from eval_pipeline_tests.project import undrawn
 

@@ -8,21 +8,20 @@ from typing import Any
 
 import pytest
 
-from eval_pipeline.benchmark import Benchmark, current, keep, load_benchmark
-from eval_pipeline.carrying import short
 from eval_pipeline.errors import RunError
+from eval_pipeline.evaluation.grading import STEPS
+from eval_pipeline.evaluation.plan import ModelPlan, check_budgets, draw_up
+from eval_pipeline.evaluation.predict import Launch
+from eval_pipeline.evaluation.reuse import ENOUGH_ALIKE, Likeness, Versions, short
+from eval_pipeline.evaluation.state import ReplyKey
 from eval_pipeline.gateways.demo.faults import Faults
 from eval_pipeline.gateways.demo.server import DemoGateway
-from eval_pipeline.history import ReplyKey
 from eval_pipeline.journal import JUDGED
-from eval_pipeline.options import PACKAGE
-from eval_pipeline.planning import ModelPlan, check_budgets, draw_up
-from eval_pipeline.planning.versions import ENOUGH_ALIKE, Likeness, Versions
-from eval_pipeline.records import FREE, ItemKey, Mode, Model, Prices
+from eval_pipeline.records.run import FREE, ItemKey, Mode, Model, Prices
 from eval_pipeline.runtime import run_async
-from eval_pipeline.settings import Settings
-from eval_pipeline.stages.grading import STEPS
-from eval_pipeline.stages.predict import Launch
+from eval_pipeline.settings.sections import PACKAGE
+from eval_pipeline.settings.settings import Settings
+from eval_pipeline.suites.benchmark import Benchmark, current, keep, load_benchmark
 from eval_pipeline_tests.builders import (
     a_benchmark,
     a_journal,

@@ -6,8 +6,9 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from eval_pipeline.planning import Estimate, Limit, ModelPlan
-from eval_pipeline.reporting.plans import MOST_TOLD, as_json, plan_lines, plan_table
+from eval_pipeline.evaluation.estimate import Estimate
+from eval_pipeline.evaluation.plan import Limit, ModelPlan
+from eval_pipeline.evaluation.plan_table import MOST_TOLD, as_json, plan_lines, plan_table
 
 LENGTH = "by the length of the questions"
 UNPRICED = Estimate(100, 50_000, 100_000, None, LENGTH)

@@ -10,25 +10,18 @@ from typing import Any
 
 import pytest
 
-from eval_pipeline.benchmark import Benchmark, current
-from eval_pipeline.carrying import carry_over
-from eval_pipeline.exam.messages import question_messages
+from eval_pipeline.evaluation.predict import Launch, predict
+from eval_pipeline.evaluation.reuse import carry_over
+from eval_pipeline.evaluation.state import Pending
 from eval_pipeline.gateways.demo.faults import Faults
 from eval_pipeline.gateways.demo.server import DemoGateway
-from eval_pipeline.history import Pending
-from eval_pipeline.journal import (
-    PREDICTIONS,
-    RUNS,
-    Journal,
-    JournalError,
-    JournalWriter,
-    Stream,
-)
-from eval_pipeline.outcomes import Outcome
-from eval_pipeline.records import ExamQuestion, Mode, Prediction, Prices
+from eval_pipeline.journal import PREDICTIONS, RUNS, Journal, JournalError, JournalWriter, Stream
+from eval_pipeline.records.outcome import Outcome
+from eval_pipeline.records.run import ExamQuestion, Mode, Prediction, Prices
 from eval_pipeline.runtime import run_async
-from eval_pipeline.settings import Settings
-from eval_pipeline.stages.predict import Launch, predict
+from eval_pipeline.settings.settings import Settings
+from eval_pipeline.suites.benchmark import Benchmark, current
+from eval_pipeline.suites.exam.messages import question_messages
 from eval_pipeline_tests.builders import a_model, settings_in
 from eval_pipeline_tests.stand import STRONG, WEAK, Stand, outcomes
 
@@ -153,7 +146,7 @@ def test_our_own_fault_with_one_item_does_not_cost_the_others(
         assert question.id != "q2", "a bug"
         return original(question, *rest)
 
-    monkeypatch.setattr("eval_pipeline.kinds.question_messages", broken_for_one)
+    monkeypatch.setattr("eval_pipeline.suites.kinds.question_messages", broken_for_one)
 
     (tally,) = stand.predict(STRONG)
 
@@ -291,7 +284,7 @@ def test_limits_of_the_gateway_and_of_the_model_are_kept(
 def test_how_far_it_is_stands_in_the_log_also_while_nothing_comes(
     stand: Stand, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("eval_pipeline.stages.workers.PROGRESS_EVERY_S", 0.05)
+    monkeypatch.setattr("eval_pipeline.evaluation.workers.PROGRESS_EVERY_S", 0.05)
     stand.gateway.misbehave(Faults(latency_s=0.3))
 
     with caplog.at_level(logging.INFO):
@@ -337,7 +330,7 @@ def test_a_launch_that_is_cancelled_waits_for_what_is_being_taken_over(
         ended.set()
         return left
 
-    monkeypatch.setattr("eval_pipeline.stages.predict.carry_over", slow)
+    monkeypatch.setattr("eval_pipeline.evaluation.predict.carry_over", slow)
     settings = sampled(stand, 2)
     benchmark = current(stand.journal, settings)
 

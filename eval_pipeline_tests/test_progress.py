@@ -11,7 +11,6 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console, Group
 
-from eval_pipeline.benchmark import keep
 from eval_pipeline.cli.progress import (
     clock,
     dollars,
@@ -23,10 +22,7 @@ from eval_pipeline.cli.progress import (
 )
 from eval_pipeline.defs.metadata import Board
 from eval_pipeline.defs.resources import WarehouseResource, build_resources
-from eval_pipeline.journal import SIGHTINGS
-from eval_pipeline.options import Budget
-from eval_pipeline.outcomes import Outcome
-from eval_pipeline.progress import (
+from eval_pipeline.evaluation.progress import (
     Follower,
     Pace,
     Stage,
@@ -38,8 +34,12 @@ from eval_pipeline.progress import (
     under_way,
     watching,
 )
-from eval_pipeline.records import Sighting
-from eval_pipeline.stages.workers import Tally
+from eval_pipeline.evaluation.workers import Tally
+from eval_pipeline.journal import SIGHTINGS
+from eval_pipeline.records.outcome import Outcome
+from eval_pipeline.records.run import Sighting
+from eval_pipeline.settings.sections import Budget
+from eval_pipeline.suites.benchmark import keep
 from eval_pipeline_tests.builders import NOON, a_benchmark, a_model, settings_in
 
 ESCAPE = "\x1b"
@@ -402,7 +402,7 @@ def test_without_a_terminal_there_are_plain_lines_and_no_bars(
 ) -> None:
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    log = logging.getLogger("eval_pipeline.stages.workers")
+    log = logging.getLogger("eval_pipeline.evaluation.workers")
 
     with following(), under_way(lambda: Stage([a_tally()])):
         log.info("progress %s", "model=lab/m done=3")

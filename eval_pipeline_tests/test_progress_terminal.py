@@ -24,9 +24,9 @@ STAGE = """
 import logging, sys, time
 from pathlib import Path
 from eval_pipeline.cli.progress import following
-from eval_pipeline.outcomes import Outcome
-from eval_pipeline.progress import Stage, under_way
-from eval_pipeline.stages.workers import Tally
+from eval_pipeline.records.outcome import Outcome
+from eval_pipeline.evaluation.progress import Stage, under_way
+from eval_pipeline.evaluation.workers import Tally
 
 log = logging.getLogger("eval_pipeline.stages")
 tallies = [Tally("lab/" + name, "asked", planned=100) for name in ("one", "two")]

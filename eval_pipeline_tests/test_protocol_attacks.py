@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from eval_pipeline.coding.oracle.relay import MAX_REPORTED, Reports
-from eval_pipeline.coding.oracle.signing import signature
-from eval_pipeline.coding.records import Step, TaskConfig, Verdict
+from eval_pipeline.records.coding import Step, TaskConfig, Verdict
+from eval_pipeline.suites.coding.isolated_tests.relay import MAX_REPORTED, Reports
+from eval_pipeline.suites.coding.isolated_tests.wire import signature
 from eval_pipeline_tests.attacks import RIGHT, WRONG
 from eval_pipeline_tests.coding_stand import a_task, take, with_interface
 

@@ -9,7 +9,7 @@ from pydantic import JsonValue
 
 from eval_pipeline.gateways.chat import ProviderError
 from eval_pipeline.gateways.dialects.errors import provider_error, reply_error
-from eval_pipeline.outcomes import Outcome
+from eval_pipeline.records.outcome import Outcome
 from eval_pipeline_tests.any_json import objects_of
 
 TRANSIENT = {Outcome.TIMEOUT, Outcome.RATE_LIMITED, Outcome.SERVER_ERROR}

@@ -12,15 +12,9 @@ from typing import Any
 import pytest
 from openapi_spec_validator import validate
 
-from eval_pipeline.benchmark import version_hash
-from eval_pipeline.fingerprints import fingerprint
-from eval_pipeline.journal import ATTEMPTS, JUDGED, PREDICTIONS, RUNS, SIGHTINGS, Journal
-from eval_pipeline.journal.files import as_line
-from eval_pipeline.journal.locks import hold_run_lock
-from eval_pipeline.kinds import decisive
-from eval_pipeline.records import Attempt, Sighting, SuiteVersion, now
-from eval_pipeline.remote import receiving
-from eval_pipeline.remote.messages import (
+from eval_pipeline.hashing import fingerprint
+from eval_pipeline.interop.remote import receive
+from eval_pipeline.interop.remote.messages import (
     LINES,
     MOST_BYTES,
     MOST_RECORDS,
@@ -28,9 +22,15 @@ from eval_pipeline.remote.messages import (
     VERSIONS_PATH,
     Received,
 )
-from eval_pipeline.remote.receiving import ELSEWHERE, Receiver
-from eval_pipeline.remote.tokens import TokenScope
-from eval_pipeline.viewer.openapi import describe_writes
+from eval_pipeline.interop.remote.receive import ELSEWHERE, Receiver
+from eval_pipeline.journal import ATTEMPTS, JUDGED, PREDICTIONS, RUNS, SIGHTINGS, Journal
+from eval_pipeline.journal.files import as_line
+from eval_pipeline.journal.locks import hold_run_lock
+from eval_pipeline.journal.tokens import TokenScope
+from eval_pipeline.records.run import Attempt, Sighting, SuiteVersion, now
+from eval_pipeline.suites.benchmark import version_hash
+from eval_pipeline.suites.kinds import decisive
+from eval_pipeline.web.openapi import describe_writes
 from eval_pipeline_tests.builders import (
     NOON,
     a_benchmark,
@@ -486,7 +486,7 @@ def test_what_a_launch_here_is_at_work_on_is_left_to_it(
 def test_a_model_that_somebody_judges_here_takes_no_verdicts_meanwhile(
     begun: Deployment, sent: Sent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(receiving, "PATIENCE_S", 0.05)
+    monkeypatch.setattr(receive, "PATIENCE_S", 0.05)
     begun.predict(*sent.predictions)
 
     with begun.journal.claim_soon(JUDGED, "demo/strong"):
@@ -548,7 +548,7 @@ def test_trouble_on_the_server_is_told_without_files_and_secrets(
     secret, root = begun.secret.get_secret_value(), str(begun.settings.root)
     (begun.settings.journal / "format").write_text("99")
     spoilt = begun.predict(*sent.predictions)
-    monkeypatch.setattr(receiving.Receiver, "open_run", fail)
+    monkeypatch.setattr(receive.Receiver, "open_run", fail)
     unforeseen = begun.open(sent.run)
     begun.settings.tokens.write_text("{")
     damaged = begun.open(sent.run)

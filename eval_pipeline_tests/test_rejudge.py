@@ -10,18 +10,18 @@ from typing import Any
 
 import pytest
 
-from eval_pipeline.benchmark import judge_prompt_of
 from eval_pipeline.errors import RunError
+from eval_pipeline.evaluation.predict import Launch
+from eval_pipeline.evaluation.rejudge import Drawn, draw, rejudge
+from eval_pipeline.evaluation.workers import Tally
 from eval_pipeline.gateways.demo.faults import Faults
 from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.journal import REJUDGED, SIGHTINGS, VERSIONS
-from eval_pipeline.outcomes import Outcome
-from eval_pipeline.records import Mode, Model, Prices, Repeat, Sighting
+from eval_pipeline.records.outcome import Outcome
+from eval_pipeline.records.run import Mode, Model, Prices, Repeat, Sighting
 from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.runtime import run_async
-from eval_pipeline.stages.predict import Launch
-from eval_pipeline.stages.rejudge import Drawn, draw, rejudge
-from eval_pipeline.stages.workers import Tally
+from eval_pipeline.suites.benchmark import judge_prompt_of
 from eval_pipeline_tests.boards import graded, taken, verdicts
 from eval_pipeline_tests.builders import NOON, a_benchmark, a_journal, a_question
 from eval_pipeline_tests.stand import JUDGE, STRONG, WEAK, Stand

@@ -16,15 +16,15 @@ from scipy.stats import binomtest
 from sklearn.metrics import cohen_kappa_score, confusion_matrix
 
 from eval_pipeline.defs.config import ReliabilityConfig
-from eval_pipeline.environment import SettingsError
 from eval_pipeline.gateways.demo.faults import Faults
 from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.journal import LABELS, REJUDGED, SIGHTINGS
-from eval_pipeline.records import Judgement, Label, Repeat, Sighting
+from eval_pipeline.records.run import Judgement, Label, Repeat, Sighting
 from eval_pipeline.results.derive import derive
 from eval_pipeline.results.schema import create_schema
 from eval_pipeline.results.tables.reliability import Report
 from eval_pipeline.results.warehouse import Warehouse
+from eval_pipeline.settings.loading import SettingsError
 from eval_pipeline_tests.builders import (
     NOON,
     a_benchmark,

@@ -17,7 +17,7 @@ from eval_pipeline.analysis.report.failures import MOST_IN_FULL
 from eval_pipeline.analysis.report.paths import ReportError, edited_copies, notes_of
 from eval_pipeline.analysis.tables import HEADINGS as WHOSE
 from eval_pipeline.analysis.tables import analysed_table
-from eval_pipeline.untrusted import fenced
+from eval_pipeline.text import fenced
 from eval_pipeline_tests.builders import NOON, settings_in
 from eval_pipeline_tests.reported import (
     HEADINGS,

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from eval_pipeline.journal import PREDICTIONS, Journal
-from eval_pipeline.remote.tokens import Tokens, TokenScope
+from eval_pipeline.journal.tokens import Tokens, TokenScope
 from eval_pipeline.results.warehouse import Warehouse
-from eval_pipeline.settings import Settings
+from eval_pipeline.settings.settings import Settings
 from eval_pipeline_tests.builders import a_prediction, a_warehouse, settings_in
 
 COMPARED = ("runs", "predictions", "judged", "metrics", "leaderboard")

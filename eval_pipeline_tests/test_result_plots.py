@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from eval_pipeline.defs.metadata import plots
-from eval_pipeline.fingerprints import fingerprint
+from eval_pipeline.hashing import fingerprint
 from eval_pipeline.journal import Journal
-from eval_pipeline.records import Run
+from eval_pipeline.records.run import Run
 from eval_pipeline.results.charts import plot
 from eval_pipeline.results.queries import query
 from eval_pipeline.results.warehouse import Warehouse

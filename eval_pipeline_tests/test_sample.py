@@ -4,9 +4,9 @@ import re
 from collections import Counter
 from pathlib import Path
 
-from eval_pipeline.exam.dataset import load_questions
-from eval_pipeline.options import Suite
-from eval_pipeline.settings import Settings
+from eval_pipeline.settings.sections import Suite
+from eval_pipeline.settings.settings import Settings
+from eval_pipeline.suites.exam.dataset import load_questions
 from eval_pipeline_tests.builders import settings_in
 
 SAMPLE = Path(__file__).parent.parent / "data" / "sample" / "questions.jsonl"

@@ -11,9 +11,7 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from eval_pipeline.coding.sandbox.bwrap import BwrapSandbox
-from eval_pipeline.coding.sandbox.collecting import LARGEST_FILE
-from eval_pipeline.coding.sandbox.sandbox import (
+from eval_pipeline.suites.coding.sandbox.base import (
     INPUT,
     WORK,
     Command,
@@ -22,6 +20,8 @@ from eval_pipeline.coding.sandbox.sandbox import (
     Mount,
     SandboxError,
 )
+from eval_pipeline.suites.coding.sandbox.bwrap import BwrapSandbox
+from eval_pipeline.suites.coding.sandbox.files import LARGEST_FILE
 from eval_pipeline_tests.sandboxes import SMALL, python, run, shell, the_sandbox
 
 Loop = Callable[[], asyncio.AbstractEventLoop]

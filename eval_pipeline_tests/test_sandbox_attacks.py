@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from eval_pipeline.coding.sandbox.sandbox import WORK, Mount
+from eval_pipeline.suites.coding.sandbox.base import WORK, Mount
 from eval_pipeline_tests.sandboxes import python, run, run_bare, shell
 
 TRIED, BREACH = "tried", "BREACH"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_pipeline.coding.sandbox.cleaning import clean, cut
+from eval_pipeline.text import clean, cut
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from eval_pipeline.coding.sandbox.container import ContainerSandbox
-from eval_pipeline.coding.sandbox.image import host_image, host_mounts
-from eval_pipeline.coding.sandbox.sandbox import Command, Finished, Limits, Mount, SandboxError
+from eval_pipeline.suites.coding.sandbox.base import Command, Finished, Limits, Mount, SandboxError
+from eval_pipeline.suites.coding.sandbox.container import ContainerSandbox, host_image, host_mounts
 
 ENGINE = r"""#!/bin/sh
 here=$(dirname "$0")

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from bench.options import Options
 from bench.sandbox import section
-from eval_pipeline.coding.sandbox.sandbox import Command, Finished, Limits
+from eval_pipeline.suites.coding.sandbox.base import Command, Finished, Limits
 from eval_pipeline_tests.sandboxes import python, run, shell, the_sandbox
 
 
@@ -74,9 +74,9 @@ print("ok")
 AS_ANYBODY = """
 import asyncio, json, os, sys
 sys.path[:0] = json.loads(sys.argv[1])
-from eval_pipeline.coding.sandbox.bwrap import BwrapSandbox
-from eval_pipeline.coding.sandbox.opening import prove
-from eval_pipeline.coding.sandbox.sandbox import Command, Limits
+from eval_pipeline.suites.coding.sandbox.bwrap import BwrapSandbox
+from eval_pipeline.suites.coding.sandbox.opening import prove
+from eval_pipeline.suites.coding.sandbox.base import Command, Limits
 async def main():
     sandbox = BwrapSandbox.found()
     await prove(sandbox)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from eval_pipeline.coding.sandbox.sandbox import Ending, Limits
+from eval_pipeline.suites.coding.sandbox.base import Ending, Limits
 from eval_pipeline_tests.sandboxes import SMALL, python, run, shell
 
 GROWING = "x = []\nwhile True: x.append(bytearray(2**20))"

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from eval_pipeline.coding.sandbox.none import NoSandbox
-from eval_pipeline.coding.sandbox.sandbox import Command, Mount, SandboxError
+from eval_pipeline.suites.coding.sandbox.base import Command, Mount, SandboxError
+from eval_pipeline.suites.coding.sandbox.unconfined import NoSandbox
 from eval_pipeline_tests.sandboxes import SMALL, python, run, shell
 
 

@@ -9,17 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from eval_pipeline.coding.sandbox import users, watching
-from eval_pipeline.coding.sandbox.bwrap import BwrapSandbox
-from eval_pipeline.coding.sandbox.none import NoSandbox
-from eval_pipeline.coding.sandbox.opening import open_sandbox, prove
-from eval_pipeline.coding.sandbox.sandbox import SandboxError
+from eval_pipeline.suites.coding.sandbox import bwrap
+from eval_pipeline.suites.coding.sandbox import usage as watching
+from eval_pipeline.suites.coding.sandbox.base import SandboxError
+from eval_pipeline.suites.coding.sandbox.bwrap import BwrapSandbox
+from eval_pipeline.suites.coding.sandbox.opening import open_sandbox, prove
+from eval_pipeline.suites.coding.sandbox.unconfined import NoSandbox
 from eval_pipeline_tests.sandboxes import run, shell, the_sandbox
 
 OPENING = """
 import sys
-from eval_pipeline.coding.sandbox.opening import open_sandbox
-from eval_pipeline.coding.sandbox.sandbox import SandboxError
+from eval_pipeline.suites.coding.sandbox.opening import open_sandbox
+from eval_pipeline.suites.coding.sandbox.base import SandboxError
 try:
     print(open_sandbox(sys.argv[1]).isolation)
 except SandboxError as error:
@@ -134,7 +135,7 @@ def test_a_fresh_user_is_one_that_this_machine_has(
 ) -> None:
     (tmp_path / "uid_map").write_text(mapping)
 
-    drawn = {users.fresh_uid(tmp_path / "uid_map") for _ in range(50)}
+    drawn = {bwrap.fresh_uid(tmp_path / "uid_map") for _ in range(50)}
 
     assert all(lowest <= uid <= highest for uid in drawn)
     assert len(drawn) > 10

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from eval_pipeline.coding.sandbox.seccomp import filter_program, forbidden_calls
+from eval_pipeline.suites.coding.sandbox.seccomp import filter_program, forbidden_calls
 from eval_pipeline_tests.sandboxes import python, run
 
 ALLOW, FAIL = 0x7FFF0000, 0x00050000

@@ -8,7 +8,7 @@ import pandas as pd
 
 import eval_pipeline
 from eval_pipeline.defs import assets
-from eval_pipeline.fingerprints import fingerprint
+from eval_pipeline.hashing import fingerprint
 from eval_pipeline.results.queries import query
 from eval_pipeline.results.schema import VERSION, create_schema, schema_page, schema_texts
 from eval_pipeline_tests.test_tables import NAMED_OTHERWISE

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from eval_pipeline.environment import VARIABLES, SettingsError
-from eval_pipeline.options import Experiment
-from eval_pipeline.settings import SETTINGS_FILE, Settings
+from eval_pipeline.settings.loading import VARIABLES, SettingsError
+from eval_pipeline.settings.sections import Experiment
+from eval_pipeline.settings.settings import SETTINGS_FILE, Settings
 from eval_pipeline_tests.builders import settings_in
 
 PROJECT = Path(__file__).parent.parent

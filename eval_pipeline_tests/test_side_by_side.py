@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from eval_pipeline.benchmark import Benchmark
 from eval_pipeline.errors import RunError
-from eval_pipeline.fingerprints import fingerprint
-from eval_pipeline.records import Run
+from eval_pipeline.hashing import fingerprint
+from eval_pipeline.records.run import Run
 from eval_pipeline.results.side_by_side import SideBySide, compare_sides
 from eval_pipeline.results.tables.comparison import comparison_lines
 from eval_pipeline.results.warehouse import Warehouse
+from eval_pipeline.suites.benchmark import Benchmark
 from eval_pipeline_tests.boards import (
     EXAM,
     ITEMS,

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from eval_pipeline.settings import Settings
-from eval_pipeline.viewer.routes import reply_path, run_path
-from eval_pipeline.viewer.static_site import SiteError, build
+from eval_pipeline.settings.settings import Settings
+from eval_pipeline.web.routes import reply_path, run_path
+from eval_pipeline.web.static_site import SiteError, build
 from eval_pipeline_tests.builders import a_warehouse, settings_in
 from eval_pipeline_tests.project import call
 from eval_pipeline_tests.viewed import FIRST, QUESTIONS, WEAK, a_viewed_project

@@ -10,13 +10,15 @@ import duckdb
 import pytest
 
 from eval_pipeline.cli.menu import unfinished_launches
+from eval_pipeline.evaluation.grading import graders_of
+from eval_pipeline.evaluation.judge import judge
+from eval_pipeline.evaluation.predict import Launch
 from eval_pipeline.gateways.demo.faults import Faults
 from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.gateways.pool import Gateways
 from eval_pipeline.journal import ATTEMPTS, SIGHTINGS, Journal
 from eval_pipeline.journal.locks import hold_run_lock, running_run_ids
-from eval_pipeline.options import Judge
-from eval_pipeline.records import Attempt, Judgement, Mode, Model, Prediction, Run, Sighting
+from eval_pipeline.records.run import Attempt, Judgement, Mode, Model, Prediction, Run, Sighting
 from eval_pipeline.results.queries import query, rows
 from eval_pipeline.results.runs import (
     failed_replies,
@@ -28,10 +30,8 @@ from eval_pipeline.results.runs import (
 )
 from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.runtime import run_async
-from eval_pipeline.settings import Settings
-from eval_pipeline.stages.grading import graders_of
-from eval_pipeline.stages.judge import judge
-from eval_pipeline.stages.predict import Launch
+from eval_pipeline.settings.sections import Judge
+from eval_pipeline.settings.settings import Settings
 from eval_pipeline_tests.builders import (
     NOON,
     a_benchmark,

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from eval_pipeline.coding.records import Files, StepName
-from eval_pipeline.coding.toolchains.convex import layout
-from eval_pipeline.coding.toolchains.convex.chain import Convex
-from eval_pipeline.coding.toolchains.convex.generated import GENERATED
-from eval_pipeline.coding.toolchains.toolchain import ToolchainError
+from eval_pipeline.records.coding import Files, StepName
+from eval_pipeline.suites.coding.toolchains.base import ToolchainError
+from eval_pipeline.suites.coding.toolchains.convex import layout
+from eval_pipeline.suites.coding.toolchains.convex.project import GENERATED
+from eval_pipeline.suites.coding.toolchains.convex.toolchain import Convex
 from eval_pipeline_tests.coding_stand import prepared, take
 from eval_pipeline_tests.convex_stand import (
     ANSWER,

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from eval_pipeline.coding.records import CodingTask, Files, Step, StepName, TaskConfig
-from eval_pipeline.coding.sandbox.opening import open_sandbox
-from eval_pipeline.coding.toolchains import registry
-from eval_pipeline.coding.toolchains.python.chain import Python
-from eval_pipeline.coding.toolchains.python.environment import Environment
-from eval_pipeline.coding.toolchains.toolchain import ToolchainError
+from eval_pipeline.records.coding import CodingTask, Files, Step, StepName, TaskConfig
+from eval_pipeline.suites.coding.sandbox.opening import open_sandbox
+from eval_pipeline.suites.coding.toolchains import registry
+from eval_pipeline.suites.coding.toolchains.base import ToolchainError
+from eval_pipeline.suites.coding.toolchains.python.environment import Environment
+from eval_pipeline.suites.coding.toolchains.python.toolchain import Python
 from eval_pipeline_tests.coding_stand import a_task, prepared, take, with_interface
 
 CLEAN = '"""Sums."""\n\n\ndef add(a: int, b: int) -> int:\n    return a + b\n'

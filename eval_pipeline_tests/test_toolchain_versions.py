@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from eval_pipeline.coding.toolchains.convex import layout, preparing
-from eval_pipeline.coding.toolchains.python import chain, environment
+from eval_pipeline.suites.coding.toolchains.convex import layout, prepare
+from eval_pipeline.suites.coding.toolchains.python import environment, toolchain
 
 LANGUAGES = {"3.11": "bd32f9e56cf113ae", "3.12": "5496ce95356a3005", "3.13": "624bbec6d5c4b1a6"}
 
@@ -17,7 +17,9 @@ LANGUAGES = {"3.11": "bd32f9e56cf113ae", "3.12": "5496ce95356a3005", "3.13": "62
 def python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of the Python toolchain, whose version is taken of it."""
     copy = shutil.copytree(environment.HERE, tmp_path / "python")
-    monkeypatch.setattr(chain, "CONFIGURATION", [copy / path.name for path in chain.CONFIGURATION])
+    monkeypatch.setattr(
+        chain, "CONFIGURATION", [copy / path.name for path in toolchain.CONFIGURATION]
+    )
     return copy
 
 
@@ -34,7 +36,7 @@ def version_of_convex() -> str:
 
 
 def version_of_python() -> str:
-    return chain.Python().version
+    return toolchain.Python().version
 
 
 def changed(path: Path, version: Callable[[], str]) -> bool:
@@ -94,7 +96,7 @@ def test_a_maintainer_raises_a_number_when_verdicts_change(
 ) -> None:
     before = version_of_python()
 
-    monkeypatch.setattr(chain, number, 2)
+    monkeypatch.setattr(toolchain, number, 2)
 
     assert version_of_python() != before
     assert version_of_python() not in LANGUAGES.values()
@@ -103,12 +105,12 @@ def test_a_maintainer_raises_a_number_when_verdicts_change(
 def test_a_changed_harness_has_to_be_prepared_again(
     convex: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(preparing, "SOURCES", convex)
+    monkeypatch.setattr(prepare, "SOURCES", convex)
     home = tmp_path / "home"
     shutil.copytree(convex, layout.built(home))
     (home / layout.MARKER).write_text(version_of_convex())
-    assert preparing.is_prepared(home)
+    assert prepare.is_prepared(home)
 
     (convex / "harness" / "reporter.js").write_text("another")
 
-    assert not preparing.is_prepared(home)
+    assert not prepare.is_prepared(home)

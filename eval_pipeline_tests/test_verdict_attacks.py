@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from eval_pipeline.coding.records import CodingTask, TaskConfig, Verdict
+from eval_pipeline.records.coding import CodingTask, TaskConfig, Verdict
 from eval_pipeline_tests.attacks import ATTACKS, FOOLS_WHO_SHARES_ITS_PROCESS, RIGHT, WRONG
 from eval_pipeline_tests.coding_stand import a_task, take, with_interface
 

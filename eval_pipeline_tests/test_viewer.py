@@ -10,16 +10,10 @@ from urllib.parse import urldefrag, urljoin
 import pytest
 from starlette.testclient import TestClient
 
-from eval_pipeline.remote.messages import encode_segment
-from eval_pipeline.settings import Settings
-from eval_pipeline.viewer.app import build_app
-from eval_pipeline.viewer.routes import (
-    item_path,
-    items_path,
-    model_path,
-    reply_path,
-    run_path,
-)
+from eval_pipeline.interop.remote.messages import encode_segment
+from eval_pipeline.settings.settings import Settings
+from eval_pipeline.web.app import build_app
+from eval_pipeline.web.routes import item_path, items_path, model_path, reply_path, run_path
 from eval_pipeline_tests.builders import settings_in
 from eval_pipeline_tests.viewed import (
     BROKEN,

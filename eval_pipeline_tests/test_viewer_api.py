@@ -8,10 +8,10 @@ import pytest
 from openapi_spec_validator import validate
 from starlette.testclient import TestClient
 
-from eval_pipeline.remote.messages import encode_segment
-from eval_pipeline.settings import Settings
-from eval_pipeline.viewer.api import DOCUMENTS
-from eval_pipeline.viewer.app import build_app
+from eval_pipeline.interop.remote.messages import encode_segment
+from eval_pipeline.settings.settings import Settings
+from eval_pipeline.web.api import DOCUMENTS
+from eval_pipeline.web.app import build_app
 from eval_pipeline_tests.project import call
 from eval_pipeline_tests.viewed import (
     BROKEN,

@@ -13,11 +13,11 @@ import uvicorn
 from playwright.sync_api import Browser, Page, expect
 
 from eval_pipeline.journal.locks import hold_run_lock
-from eval_pipeline.settings import Settings
-from eval_pipeline.viewer.app import build_app
-from eval_pipeline.viewer.routes import item_path, model_path, reply_path, run_path
-from eval_pipeline.viewer.serve import listen as listen_at
-from eval_pipeline.viewer.static_site import build
+from eval_pipeline.settings.settings import Settings
+from eval_pipeline.web.app import build_app
+from eval_pipeline.web.routes import item_path, model_path, reply_path, run_path
+from eval_pipeline.web.serve import listen as listen_at
+from eval_pipeline.web.static_site import build
 from eval_pipeline_tests.browsing import a_browser, listen
 from eval_pipeline_tests.project import running
 from eval_pipeline_tests.viewed import (

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from eval_pipeline.remote.tokens import Tokens, TokenScope
-from eval_pipeline.viewer.app import build_app
+from eval_pipeline.journal.tokens import Tokens, TokenScope
+from eval_pipeline.web.app import build_app
 from eval_pipeline_tests.builders import a_warehouse, settings_in
 
 

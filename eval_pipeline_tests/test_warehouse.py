@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from eval_pipeline.fingerprints import fingerprint
+from eval_pipeline.hashing import fingerprint
 from eval_pipeline.journal import (
     ATTEMPTS,
     DIAGNOSES,
@@ -28,7 +28,7 @@ from eval_pipeline.journal import (
     STREAMS,
     Journal,
 )
-from eval_pipeline.records import Attempt, Label, Repeat, Sighting
+from eval_pipeline.records.run import Attempt, Label, Repeat, Sighting
 from eval_pipeline.results.warehouse import Warehouse, covers, shown_of
 from eval_pipeline_tests.builders import (
     NOON,
@@ -61,7 +61,7 @@ LANDER = """
 import asyncio, sys
 from pathlib import Path
 from eval_pipeline.journal import PREDICTIONS, Journal
-from eval_pipeline.records import Prediction
+from eval_pipeline.records.run import Prediction
 from eval_pipeline.results.warehouse import Warehouse
 folder, rounds, rows, name = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[5]
 prediction = Prediction.model_validate_json(sys.argv[4])

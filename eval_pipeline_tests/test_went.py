@@ -10,12 +10,12 @@ import pytest
 
 from eval_pipeline.defs.metadata import Metadata, how_asking_went, how_judging_went
 from eval_pipeline.defs.partitions import RANGE_END, RANGE_START
+from eval_pipeline.evaluation.predict import Launch
+from eval_pipeline.evaluation.workers import Tally
 from eval_pipeline.gateways.demo.faults import Faults
 from eval_pipeline.gateways.demo.server import DemoGateway
-from eval_pipeline.records import Judgement, Prediction, Run
+from eval_pipeline.records.run import Judgement, Prediction, Run
 from eval_pipeline.results.warehouse import Warehouse
-from eval_pipeline.stages.predict import Launch
-from eval_pipeline.stages.workers import Tally
 from eval_pipeline_tests.builders import (
     NOON,
     a_benchmark,

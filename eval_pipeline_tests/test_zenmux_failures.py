@@ -2,8 +2,8 @@
 
 import pytest
 
-from eval_pipeline.importing.zenmux.failures import failure
-from eval_pipeline.outcomes import Outcome
+from eval_pipeline.interop.zenmux.convert import failure
+from eval_pipeline.records.outcome import Outcome
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
-from eval_pipeline.records import Mode
-from eval_pipeline.stages.predict import Launch
+from eval_pipeline.evaluation.predict import Launch
+from eval_pipeline.records.run import Mode
 from eval_pipeline_tests.project import a_project, call
 from eval_pipeline_tests.stand import STRONG, Stand
 from eval_pipeline_tests.zenmux_results import (

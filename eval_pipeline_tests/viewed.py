@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
-from eval_pipeline.coding.records import Step, TestResult
 from eval_pipeline.journal import ATTEMPTS, DIAGNOSES, RECLASSIFIED, SIGHTINGS, VERSIONS, Journal
-from eval_pipeline.records import Judgement, Prediction, Run, Sighting, Usage
+from eval_pipeline.records.coding import Step, TestResult
+from eval_pipeline.records.run import Judgement, Prediction, Run, Sighting, Usage
 from eval_pipeline.results.warehouse import Warehouse
-from eval_pipeline.settings import Settings
+from eval_pipeline.settings.settings import Settings
 from eval_pipeline_tests.builders import (
     NOON,
     a_benchmark,

@@ -5,13 +5,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from eval_pipeline.importing.zenmux.folders import results_folders
-from eval_pipeline.importing.zenmux.taking import Importer, Taken
+from eval_pipeline.interop.zenmux.load import Importer, Taken
+from eval_pipeline.interop.zenmux.read import results_folders
 from eval_pipeline.journal import RUNS, Journal
-from eval_pipeline.records import Run
+from eval_pipeline.records.run import Run
 from eval_pipeline.results.queries import rows
 from eval_pipeline.results.warehouse import Warehouse
-from eval_pipeline.settings import Settings
+from eval_pipeline.settings.settings import Settings
 from eval_pipeline_tests.builders import settings_in
 
 MODEL = "openai/gpt-5:azure"

@@ -15,34 +15,34 @@ from pydantic import AwareDatetime, ConfigDict
 from eval_pipeline.analysis.analyst import Analyst
 from eval_pipeline.analysis.evidence import Evidence, read_found
 from eval_pipeline.analysis.failures import Failure, find_failed, find_latest, to_analyse
-from eval_pipeline.analysis.records import Diagnosis, Explanation
-from eval_pipeline.benchmark import past_items
-from eval_pipeline.environment import SettingsError
+from eval_pipeline.evaluation.budget import Ledger, unpriced
 from eval_pipeline.evaluation.catalog import look_up
-from eval_pipeline.gateways.pool import Gateways
-from eval_pipeline.gateways.structured import Given
-from eval_pipeline.journal import DIAGNOSES, Journal, Stream
-from eval_pipeline.kinds import gaps_hash
-from eval_pipeline.logs import about
-from eval_pipeline.money import Ledger, unpriced
-from eval_pipeline.outcomes import Outcome
-from eval_pipeline.record import Record
-from eval_pipeline.records import Item, ItemKey, Model, now
-from eval_pipeline.results.runs import FoundRun, Row, State, run_rows
-from eval_pipeline.results.warehouse import Warehouse
-from eval_pipeline.runtime import in_a_thread
-from eval_pipeline.settings import SETTINGS_FILE, Settings
-from eval_pipeline.stages.asking import Asking, how_to_ask
-from eval_pipeline.stages.telling import tell
-from eval_pipeline.stages.workers import (
+from eval_pipeline.evaluation.requests import Asking, how_to_ask
+from eval_pipeline.evaluation.usage import usual
+from eval_pipeline.evaluation.workers import (
     Shift,
     Tally,
     compact,
     holding,
     stopped_by_trouble,
+    tell,
     unless_stopped,
 )
-from eval_pipeline.usual import usual
+from eval_pipeline.gateways.pool import Gateways
+from eval_pipeline.gateways.structured import Given
+from eval_pipeline.journal import DIAGNOSES, Journal, Stream
+from eval_pipeline.logs import about
+from eval_pipeline.records.base import Record
+from eval_pipeline.records.diagnosis import Diagnosis, Explanation
+from eval_pipeline.records.outcome import Outcome
+from eval_pipeline.records.run import Item, ItemKey, Model, now
+from eval_pipeline.results.runs import FoundRun, Row, State, run_rows
+from eval_pipeline.results.warehouse import Warehouse
+from eval_pipeline.runtime import in_a_thread
+from eval_pipeline.settings.loading import SettingsError
+from eval_pipeline.settings.settings import SETTINGS_FILE, Settings
+from eval_pipeline.suites.benchmark import past_items
+from eval_pipeline.suites.kinds import gaps_hash
 
 log = logging.getLogger(__name__)
 READ_AT_ONCE = 20

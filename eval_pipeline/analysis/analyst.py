@@ -9,9 +9,6 @@ from itertools import count
 from pydantic import JsonValue
 
 from eval_pipeline.analysis.evidence import Evidence, Part
-from eval_pipeline.analysis.records import Classification, Explanation
-from eval_pipeline.coding.records import STEPS, CodingTask
-from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.gateways.chat import ChatRequest
 from eval_pipeline.gateways.structured import (
     Ask,
@@ -24,8 +21,11 @@ from eval_pipeline.gateways.structured import (
     formats_of,
     read_json,
 )
-from eval_pipeline.options import PACKAGE
-from eval_pipeline.records import Item, Model, ReplyFormat
+from eval_pipeline.hashing import fingerprint
+from eval_pipeline.records.coding import STEPS, CodingTask
+from eval_pipeline.records.diagnosis import Classification, Explanation
+from eval_pipeline.records.run import Item, Model, ReplyFormat
+from eval_pipeline.settings.sections import PACKAGE
 
 PROMPT = PACKAGE / "prompts" / "analysis.txt"
 MOST_OF_A_PART = 12_000

@@ -8,17 +8,16 @@ import duckdb
 from pydantic import TypeAdapter
 
 from eval_pipeline.analysis.failures import WRONG, Failure, classified, failures_of_item
-from eval_pipeline.benchmark import past_items
-from eval_pipeline.coding.records import CodingTask, Files, Step
-from eval_pipeline.coding.reply import UnreadableReply, read_files
-from eval_pipeline.item_report.choosing import Chosen
-from eval_pipeline.item_report.gathering import ItemReport, ItemsOf, gather
-from eval_pipeline.item_report.page import Section, sections
+from eval_pipeline.evaluation.item import ItemReport, ItemsOf, Section, gather, sections
+from eval_pipeline.evaluation.item_prompt import Chosen
 from eval_pipeline.journal import Journal
-from eval_pipeline.records import ExamQuestion, Item
+from eval_pipeline.records.coding import CodingTask, Files, Step
+from eval_pipeline.records.run import ExamQuestion, Item
 from eval_pipeline.results.queries import query, rows
 from eval_pipeline.results.runs import Row
-from eval_pipeline.settings import Settings
+from eval_pipeline.settings.settings import Settings
+from eval_pipeline.suites.benchmark import past_items
+from eval_pipeline.suites.coding.reply import UnreadableReply, read_files
 
 _STEPS = TypeAdapter(tuple[Step, ...])
 ANALYSIS = (

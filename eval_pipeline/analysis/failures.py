@@ -6,9 +6,8 @@ from typing import Any, NamedTuple
 
 import duckdb
 
-from eval_pipeline.closest import unknown
 from eval_pipeline.errors import RunError
-from eval_pipeline.item_report.choosing import Chosen
+from eval_pipeline.evaluation.item_prompt import Chosen
 from eval_pipeline.results.queries import query, rows
 from eval_pipeline.results.runs import (
     LATEST,
@@ -19,6 +18,7 @@ from eval_pipeline.results.runs import (
     rows_of,
     run_rows,
 )
+from eval_pipeline.text import unknown
 
 WRONG = "wrong"
 ABOUT_THE_RUN = ("run_id", "model", "experiment", "simulated", "benchmark_version")

@@ -7,13 +7,13 @@ from typing import NamedTuple
 import duckdb
 
 from eval_pipeline.analysis.failures import WRONG, classified, failures_of_item
-from eval_pipeline.analysis.records import Classification, Reclassification
-from eval_pipeline.closest import unknown
 from eval_pipeline.errors import MendableError
-from eval_pipeline.item_report.choosing import Chosen
+from eval_pipeline.evaluation.item_prompt import Chosen
 from eval_pipeline.journal import RECLASSIFIED, Journal
-from eval_pipeline.records import now, whole_characters
+from eval_pipeline.records.diagnosis import Classification, Reclassification
+from eval_pipeline.records.run import now, whole_characters
 from eval_pipeline.results.runs import Row
+from eval_pipeline.text import unknown
 
 
 class ClassifyingError(MendableError):

@@ -52,7 +52,7 @@ def failures(
     from eval_pipeline.analysis.tables import debug_line, failures_tables, totals_lines
     from eval_pipeline.journal.locks import running_run_ids
     from eval_pipeline.results.runs import named_judges
-    from eval_pipeline.settings import Settings
+    from eval_pipeline.settings.settings import Settings
 
     settings = Settings.from_env()
     at_work, judges = running_run_ids(settings.journal), named_judges(settings.judge)
@@ -75,9 +75,9 @@ def debug(run: Run, item: Item, sample: Sample = None, *, as_json: AsJson = Fals
     """Show all it takes to find out why an item failed: as `show`, with grader and analysis."""
     from eval_pipeline.analysis.evidence import debug_document, debug_sections, look_into
     from eval_pipeline.cli.output import page_through
-    from eval_pipeline.item_report.choosing import choose_item
+    from eval_pipeline.evaluation.item_prompt import choose_item
     from eval_pipeline.journal.deployment import open_journal
-    from eval_pipeline.settings import Settings
+    from eval_pipeline.settings.settings import Settings
 
     settings = Settings.from_env()
     journal = open_journal(settings)
@@ -107,10 +107,10 @@ def classify(
 ) -> None:
     """Say whose fault a failure is; that wins over what the analyst says."""
     from eval_pipeline.analysis import overrides as classifying
-    from eval_pipeline.item_report.choosing import choose_item
+    from eval_pipeline.evaluation.item_prompt import choose_item
     from eval_pipeline.journal import RECLASSIFIED
     from eval_pipeline.journal.deployment import open_journal, refuse_production
-    from eval_pipeline.settings import Settings
+    from eval_pipeline.settings.settings import Settings
 
     settings = Settings.from_env()
     refuse_production(settings)

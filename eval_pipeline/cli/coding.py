@@ -14,12 +14,12 @@ if TYPE_CHECKING:  # loading these takes a moment that `evals --help` does witho
     from rich.table import Table
     from rich.text import Text
 
-    from eval_pipeline.coding.ablation import Ablation
-    from eval_pipeline.coding.records import CodingTask
-    from eval_pipeline.coding.validating import Validated
+    from eval_pipeline.evaluation.ablation import Ablation
     from eval_pipeline.gateways.demo.faults import Faults
-    from eval_pipeline.options import Suite
-    from eval_pipeline.settings import Settings
+    from eval_pipeline.records.coding import CodingTask
+    from eval_pipeline.settings.sections import Suite
+    from eval_pipeline.settings.settings import Settings
+    from eval_pipeline.suites.coding.validate import Validated
 
 _DID = {None: "nobody can tell", 1.0: "passes", 0.0: "fails"}
 toolchains = typer.Typer(no_args_is_help=True, help="The tools that code is checked with.")
@@ -30,8 +30,13 @@ def prepare_toolchains(
     names: Annotated[list[str] | None, typer.Argument(help="Which; by default all.")] = None,
 ) -> None:
     """Fetch and build what code is checked with, once; afterwards no network is needed."""
-    from eval_pipeline.coding.toolchains.registry import TOOLCHAINS, prepare, prune, toolchain
-    from eval_pipeline.settings import Settings
+    from eval_pipeline.settings.settings import Settings
+    from eval_pipeline.suites.coding.toolchains.registry import (
+        TOOLCHAINS,
+        prepare,
+        prune,
+        toolchain,
+    )
 
     settings = Settings.from_env()
     for name in names or sorted(TOOLCHAINS):
@@ -47,8 +52,8 @@ def list_toolchains() -> None:
     """Every toolchain with its version, and whether it is prepared."""
     from rich.table import Table
 
-    from eval_pipeline.coding.toolchains.registry import TOOLCHAINS, home_of
-    from eval_pipeline.settings import Settings
+    from eval_pipeline.settings.settings import Settings
+    from eval_pipeline.suites.coding.toolchains.registry import TOOLCHAINS, home_of
 
     settings = Settings.from_env()
     table = Table("toolchain", "version", "prepared", "steps")
@@ -67,8 +72,8 @@ def new(
     suite: Annotated[str | None, typer.Option(help="Which suite, if there are several.")] = None,
 ) -> None:
     """Begin a new coding task: a folder with an example to be replaced."""
-    from eval_pipeline.coding.scaffold import create
-    from eval_pipeline.settings import Settings
+    from eval_pipeline.settings.settings import Settings
+    from eval_pipeline.suites.coding.scaffold import create
 
     settings = Settings.from_env()
     (found,) = _coding_suites(settings, suite, only_one=True)
@@ -87,9 +92,9 @@ def validate_answers(
     unsafe_no_sandbox: NoSandbox = False,
 ) -> None:
     """Check the graders: every reference answer must pass, every wrong one must fail."""
-    from eval_pipeline.coding.dataset import load_tasks
-    from eval_pipeline.coding.validating import by_step, chosen
     from eval_pipeline.runtime import run_async
+    from eval_pipeline.suites.coding.dataset import load_tasks
+    from eval_pipeline.suites.coding.validate import by_step, chosen
 
     settings = read_settings(unsafe_no_sandbox=unsafe_no_sandbox)
     tasks = [
@@ -123,10 +128,10 @@ def ablate(
     unsafe_no_sandbox: NoSandbox = False,
 ) -> None:
     """Find out what each section of the guidelines is worth: models are asked without it."""
-    from eval_pipeline.coding import ablation_report as shown
-    from eval_pipeline.coding.ablation import Wanted, plan_ablation, selected_models
-    from eval_pipeline.coding.toolchains.registry import toolchain
+    from eval_pipeline.evaluation import ablation_report as shown
+    from eval_pipeline.evaluation.ablation import Wanted, plan_ablation, selected_models
     from eval_pipeline.runtime import run_async
+    from eval_pipeline.suites.coding.toolchains.registry import toolchain
 
     settings = read_settings(unsafe_no_sandbox=unsafe_no_sandbox)
     (found,) = _coding_suites(settings, suite, only_one=True)
@@ -142,11 +147,11 @@ def _ablated(planned: "Ablation", settings: "Settings", margin: float) -> None:
     """Asks, and tells what came of it, also if some of it failed."""
     from eval_pipeline.cli.output import open_warehouse
     from eval_pipeline.cli.progress import following
-    from eval_pipeline.coding.ablation_effects import measure
-    from eval_pipeline.coding.ablation_report import AblationReport
     from eval_pipeline.defs.launch import evaluate
+    from eval_pipeline.evaluation.ablation_effects import measure
+    from eval_pipeline.evaluation.ablation_report import AblationReport
     from eval_pipeline.journal.deployment import refuse_production
-    from eval_pipeline.records import now
+    from eval_pipeline.records.run import now
 
     refuse_production(settings)
     with following():
@@ -173,10 +178,10 @@ def demo_server(
     ] = None,
 ) -> None:
     """Serve the SIMULATED models on loopback until interrupted, well behaved or not."""
-    from eval_pipeline.benchmark import load_benchmark
     from eval_pipeline.gateways.demo.faults import Faults
     from eval_pipeline.gateways.demo.server import serve
-    from eval_pipeline.settings import Settings
+    from eval_pipeline.settings.settings import Settings
+    from eval_pipeline.suites.benchmark import load_benchmark
 
     items = tuple(load_benchmark(Settings.from_env()).items.values())
     serve(items, faults=_read_faults(faults) if faults else Faults(), port=port)
@@ -185,8 +190,8 @@ def demo_server(
 def _read_faults(path: Path) -> "Faults":
     from pydantic import ValidationError
 
-    from eval_pipeline.environment import SettingsError
     from eval_pipeline.gateways.demo.faults import Faults
+    from eval_pipeline.settings.loading import SettingsError
 
     try:
         return Faults.model_validate_json(path.read_text("utf-8"))
@@ -199,10 +204,10 @@ def _read_faults(path: Path) -> "Faults":
 
 
 async def _validated(tasks: "Sequence[CodingTask]", settings: "Settings") -> "list[Validated]":
-    from eval_pipeline.coding.judge import CodeJudge
-    from eval_pipeline.coding.validating import validate
-    from eval_pipeline.settings import CONVEX_KEY
-    from eval_pipeline.stages.workshop import Workshop
+    from eval_pipeline.evaluation.code_graders import Workshop
+    from eval_pipeline.settings.settings import CONVEX_KEY
+    from eval_pipeline.suites.coding.judge import CodeJudge
+    from eval_pipeline.suites.coding.validate import validate
 
     # Fresh, for whoever asks whether graders are right wants them to be run.
     key = settings.keys.get(CONVEX_KEY)
@@ -227,7 +232,7 @@ def _table(results: "Sequence[Validated]") -> "Table":
     """One row per task: what became of the reference, and of how many wrong answers."""
     from rich.table import Table
 
-    from eval_pipeline.coding.validating import not_passed
+    from eval_pipeline.suites.coding.validate import not_passed
 
     table = Table("task", "reference", "its steps", "tests", "wrong answers fail", "s")
     for _, group in groupby(results, key=lambda one: (one.task.suite, one.task.id)):
@@ -254,7 +259,7 @@ def _coloured(text: str, *, good: bool) -> "Text":
 def _coding_suites(
     settings: "Settings", name: str | None, *, only_one: bool = False
 ) -> "Sequence[Suite]":
-    from eval_pipeline.environment import SettingsError
+    from eval_pipeline.settings.loading import SettingsError
 
     coding = [suite for suite in settings.suites if suite.kind == "coding"]
     found = [suite for suite in coding if name in (None, suite.name)]
@@ -271,7 +276,7 @@ def _with_all_tasks(suites: "Sequence[Suite]") -> "list[Suite]":
 
 def read_settings(*, unsafe_no_sandbox: bool) -> "Settings":
     """The settings, and that there is to be no sandbox: only a launch itself can say so."""
-    from eval_pipeline.settings import Settings
+    from eval_pipeline.settings.settings import Settings
 
     settings = Settings.from_env()
     if unsafe_no_sandbox:
@@ -280,7 +285,7 @@ def read_settings(*, unsafe_no_sandbox: bool) -> "Settings":
 
 
 def _changed(suite: "Suite", settings: "Settings", since: str | None) -> set[str] | None:
-    from eval_pipeline.coding.validating import changed_tasks
+    from eval_pipeline.suites.coding.validate import changed_tasks
 
     if since is None or suite.path is None:
         return None

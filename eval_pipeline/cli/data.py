@@ -13,8 +13,8 @@ if TYPE_CHECKING:  # these take a moment to load that `evals --help` does withou
     from collections.abc import Callable, Iterable, Sequence
     from datetime import datetime
 
-    from eval_pipeline.deleting import DoomedRun, RunKey
-    from eval_pipeline.settings import Settings
+    from eval_pipeline.evaluation.deletion import DoomedRun, RunKey
+    from eval_pipeline.settings.settings import Settings
 
 
 def delete(
@@ -28,7 +28,7 @@ def delete(
     A run of several models goes with all of them, unless one is named: model@RUN. Deleting that
     was interrupted is finished by whoever deletes next.
     """
-    from eval_pipeline.deleting import doomed_runs
+    from eval_pipeline.evaluation.deletion import doomed_runs
 
     _delete(partial(doomed_runs, name=run), yes=yes, as_json=as_json)
 
@@ -58,8 +58,8 @@ def prune(
     """
     from datetime import timedelta
 
-    from eval_pipeline.deleting import prunable_runs
-    from eval_pipeline.records import now
+    from eval_pipeline.evaluation.deletion import prunable_runs
+    from eval_pipeline.records.run import now
 
     since = now() - timedelta(days=older_than)
     if history:
@@ -71,7 +71,7 @@ def prune(
 
 def _delete(choose: "Callable[..., Sequence[DoomedRun]]", *, yes: bool, as_json: bool) -> None:
     """Finishes what was interrupted before, then deletes what is chosen, if that is meant."""
-    from eval_pipeline.deleting import (
+    from eval_pipeline.evaluation.deletion import (
         DoomedRun,
         RunKey,
         delete_runs,
@@ -79,7 +79,7 @@ def _delete(choose: "Callable[..., Sequence[DoomedRun]]", *, yes: bool, as_json:
         is_at_work,
     )
     from eval_pipeline.journal.deployment import refuse_production
-    from eval_pipeline.settings import Settings
+    from eval_pipeline.settings.settings import Settings
 
     settings = Settings.from_env()
     refuse_production(settings)
@@ -107,7 +107,7 @@ def _forget(before: "datetime", *, yes: bool, as_json: bool) -> None:
     """Deletes what Dagster has on its old runs, if that is meant."""
     from eval_pipeline.defs.instance import forget_runs, forgettable_runs
     from eval_pipeline.journal.deployment import refuse_production
-    from eval_pipeline.settings import Settings
+    from eval_pipeline.settings.settings import Settings
 
     settings = Settings.from_env()
     refuse_production(settings)
@@ -129,7 +129,7 @@ def _forget(before: "datetime", *, yes: bool, as_json: bool) -> None:
 def rebuild() -> None:
     """Build the DuckDB file anew from the journal; no model is asked anything."""
     from eval_pipeline.journal.deployment import refuse_production
-    from eval_pipeline.settings import Settings
+    from eval_pipeline.settings.settings import Settings
 
     settings = Settings.from_env()
     refuse_production(settings)
@@ -147,7 +147,7 @@ def schema() -> None:
 
 def _make_sure(doomed: "Sequence[DoomedRun]", *, yes: bool, as_json: bool) -> None:
     """Says what would go, and ends the command unless that is meant."""
-    from eval_pipeline.deleting import in_words
+    from eval_pipeline.evaluation.deletion import in_words
 
     _confirm(in_words(doomed), yes=yes, as_json=as_json)
 

@@ -8,13 +8,13 @@ import typer
 
 from eval_pipeline.cli.options import AsJson
 from eval_pipeline.cli.output import End, console, end, print_json, say, show
-from eval_pipeline.untrusted import printable
+from eval_pipeline.text import printable
 
 if TYPE_CHECKING:  # loading these takes a moment that `evals --help` does without
     from rich.console import RenderableType
 
-    from eval_pipeline.checkup.findings import Check, Finding, Topic
-    from eval_pipeline.settings import Settings
+    from eval_pipeline.evaluation.doctor.report import Check, Finding, Topic
+    from eval_pipeline.settings.settings import Settings
 
 _MARKS = {"ok": ("✓", "green"), "warning": ("!", "bold yellow"), "wrong": ("✗", "bold red")}
 _NAMES = 20
@@ -44,12 +44,12 @@ def doctor(
 
 def _topics(*, offline: bool) -> "Iterator[Topic]":
     """What is installed comes first: if it does not fit, the rest may not even load."""
-    from eval_pipeline.checkup.findings import Topic, look_at, wrong
-    from eval_pipeline.checkup.installation import SET_UP, installation_checks
+    from eval_pipeline.evaluation.doctor.installation import SET_UP, installation_checks
+    from eval_pipeline.evaluation.doctor.report import Topic, look_at, wrong
 
     yield look_at("installation", installation_checks())
     try:
-        from eval_pipeline.checkup.checks import check_up
+        from eval_pipeline.evaluation.doctor.checkup import check_up
     except ImportError as error:
         yield Topic("code", [wrong("eval_pipeline", f"It can not be loaded ({error}).", SET_UP)])
         return

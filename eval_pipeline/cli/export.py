@@ -119,12 +119,11 @@ def inspect(
     Every reply is a sample with prompt, target, output, scores and steps. What could not be asked
     or judged is an error there, never a 0.
     """
-    from eval_pipeline.inspect_log.gathering import RunToLog
-    from eval_pipeline.inspect_log.writing import export_log
+    from eval_pipeline.interop.inspect.export import RunToLog, export_log
     from eval_pipeline.journal.deployment import open_journal
     from eval_pipeline.results.runs import find_runs
     from eval_pipeline.results.user_query import in_words
-    from eval_pipeline.settings import Settings
+    from eval_pipeline.settings.settings import Settings
 
     settings = Settings.from_env()
     with results(settings, apart=True) as db, in_words():

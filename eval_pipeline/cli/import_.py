@@ -11,10 +11,10 @@ from eval_pipeline.cli.output import End, complain, end, open_warehouse, print_j
 if TYPE_CHECKING:  # imported late: `evals --help` does without these
     from collections.abc import Sequence
 
-    from eval_pipeline.importing.convex_scores.taking import Imported
-    from eval_pipeline.importing.zenmux.files import Problem
-    from eval_pipeline.importing.zenmux.numbers import Compared
-    from eval_pipeline.importing.zenmux.taking import Taken
+    from eval_pipeline.interop.convex_scores.load import Imported
+    from eval_pipeline.interop.zenmux.files import Problem
+    from eval_pipeline.interop.zenmux.load import Taken
+    from eval_pipeline.interop.zenmux.verify import Compared
     from eval_pipeline.results.stats.calibration import Published
 
 
@@ -45,10 +45,10 @@ def convex_scores(
     What is here already is left as it is, so that it may be repeated with a later export. No model
     is asked anything.
     """
-    from eval_pipeline.importing.convex_scores.taking import import_scores
+    from eval_pipeline.interop.convex_scores.load import import_scores
+    from eval_pipeline.interop.remote.receive import Receiver
     from eval_pipeline.journal.deployment import refuse_production
-    from eval_pipeline.remote.receiving import Receiver
-    from eval_pipeline.settings import Settings
+    from eval_pipeline.settings.settings import Settings
 
     settings = Settings.from_env()
     refuse_production(settings)
@@ -93,11 +93,11 @@ def zenmux(
     What is here already is left as it is, so that it may be repeated, also if it was interrupted. A
     damaged file is named and left out, and the command then ends with 1.
     """
-    from eval_pipeline.importing.zenmux.folders import results_folders
-    from eval_pipeline.importing.zenmux.numbers import compared
-    from eval_pipeline.importing.zenmux.taking import Importer
+    from eval_pipeline.interop.zenmux.load import Importer
+    from eval_pipeline.interop.zenmux.read import results_folders
+    from eval_pipeline.interop.zenmux.verify import compared
     from eval_pipeline.journal.deployment import refuse_production
-    from eval_pipeline.settings import Settings
+    from eval_pipeline.settings.settings import Settings
 
     settings = Settings.from_env()
     refuse_production(settings)
@@ -131,7 +131,7 @@ def _told(run: "Taken") -> str:
 
 
 def _sum_up(taken: "Sequence[Taken]", problems: "Sequence[Problem]", warning: str | None) -> None:
-    from eval_pipeline.importing.zenmux.suites import OWN
+    from eval_pipeline.interop.zenmux.suites import OWN
 
     for file, problem in problems:
         complain(f"Left out: {file}: {problem}")

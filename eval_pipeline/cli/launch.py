@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from eval_pipeline.analysis.analyse import PassedOver, Scope, analyst_of, chosen_runs, scope_of
 from eval_pipeline.analysis.report.write import reports_on
 from eval_pipeline.analysis.tables import analysed_table
-from eval_pipeline.benchmark import load_benchmark
 from eval_pipeline.cli.entry import end_in_order
 from eval_pipeline.cli.output import End, complain, end, print_json, results, say, show
 from eval_pipeline.cli.progress import following
@@ -23,23 +22,23 @@ from eval_pipeline.defs.instance import dagster_instance
 from eval_pipeline.defs.jobs import find_job, named_jobs, run_job
 from eval_pipeline.defs.launch import Evaluation, Instance, analyse_runs, evaluate_all, judge_all
 from eval_pipeline.evaluation.catalog import look, look_up, pick
-from eval_pipeline.importing.askable import untold, untold_error
+from eval_pipeline.evaluation.predict import Launch
+from eval_pipeline.evaluation.progress import Watch, watching
+from eval_pipeline.evaluation.runs import check_filter, untold, untold_error
+from eval_pipeline.evaluation.workers import Tally
 from eval_pipeline.journal import RUNS
 from eval_pipeline.journal.deployment import open_journal, refuse_production
 from eval_pipeline.journal.locks import running_run_ids
-from eval_pipeline.options import Selection
-from eval_pipeline.progress import Watch, watching
-from eval_pipeline.records import Mode
+from eval_pipeline.records.run import Mode
 from eval_pipeline.results.runs import FoundRun, Row, find_runs, named_judges, runs_to_fix
-from eval_pipeline.runs import check_filter
 from eval_pipeline.runtime import graceful_interrupt, raise_if_interrupted, run_async
-from eval_pipeline.settings import Settings
-from eval_pipeline.stages.predict import Launch
-from eval_pipeline.stages.workers import Tally
-from eval_pipeline.untrusted import printable
+from eval_pipeline.settings.sections import Selection
+from eval_pipeline.settings.settings import Settings
+from eval_pipeline.suites.benchmark import load_benchmark
+from eval_pipeline.text import printable
 
 if TYPE_CHECKING:  # imported late: `evals --help` does without these
-    from eval_pipeline.planning import ModelPlan
+    from eval_pipeline.evaluation.plan import ModelPlan
 
 
 COMMAND = "evals/command"
@@ -235,7 +234,7 @@ def command(settings: Settings) -> dict[str, str]:
 
 def _planned(settings: Settings, evaluation: Evaluation) -> "list[ModelPlan]":
     """What the launch would do; nothing is kept, and no model is asked."""
-    from eval_pipeline.planning import draw_up
+    from eval_pipeline.evaluation.plan import draw_up
 
     journal, set_here = open_journal(settings), evaluation.apply(settings)
     benchmark = load_benchmark(set_here)
@@ -255,8 +254,8 @@ def _planned(settings: Settings, evaluation: Evaluation) -> "list[ModelPlan]":
 
 
 def _print_plans(plans: "list[ModelPlan]", *, as_json: bool) -> None:
-    from eval_pipeline.reporting.plans import as_json as plan_as_json
-    from eval_pipeline.reporting.plans import plan_lines, plan_table
+    from eval_pipeline.evaluation.plan_table import as_json as plan_as_json
+    from eval_pipeline.evaluation.plan_table import plan_lines, plan_table
 
     if as_json:
         print_json(plan_as_json(plans))

@@ -198,7 +198,7 @@ def _in_full(error: Exception) -> str:
 
 def _without_keys(text: str, *, unless_known: str = UNKNOWN_KEYS) -> str:
     """Nobody knows what an error that nobody expected says."""
-    from eval_pipeline.settings import Settings
+    from eval_pipeline.settings.settings import Settings
 
     try:
         return Settings.from_env().redact(text)

@@ -14,21 +14,21 @@ import questionary
 import typer
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent, merge_key_bindings
 
-from eval_pipeline.benchmark import current
 from eval_pipeline.cli.output import End, complain, open_warehouse, results, say
 from eval_pipeline.errors import MendableError, RunError
 from eval_pipeline.evaluation.catalog import NOTHING_SELECTED, look
 from eval_pipeline.gateways.catalog import Past, select
-from eval_pipeline.items import Brief, briefs
 from eval_pipeline.journal import SIGHTINGS, Journal
 from eval_pipeline.journal.deployment import open_journal
 from eval_pipeline.journal.locks import running_run_ids
-from eval_pipeline.records import Model, Prices
+from eval_pipeline.records.run import Model, Prices
 from eval_pipeline.results.queries import query
 from eval_pipeline.results.runs import LATEST, FoundRun, find_runs, named_judges
 from eval_pipeline.runtime import run_async
-from eval_pipeline.settings import Settings
-from eval_pipeline.untrusted import printable
+from eval_pipeline.settings.settings import Settings
+from eval_pipeline.suites.benchmark import current
+from eval_pipeline.suites.items import Brief, briefs
+from eval_pipeline.text import printable
 
 ALL = ""
 """The value that means all models; no model is called that."""

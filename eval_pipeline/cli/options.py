@@ -16,7 +16,7 @@ import typer
 if TYPE_CHECKING:  # imported late: `evals --help` does without these
     from duckdb import DuckDBPyConnection
 
-    from eval_pipeline.settings import Settings
+    from eval_pipeline.settings.settings import Settings
 
 HARMLESS = re.compile(r"\w[\w./:@+~, -]*")
 """Names that may be completed: shells evaluate them, and gateways and data files chose them."""
@@ -55,28 +55,28 @@ def items(context: typer.Context, incomplete: str) -> list[str]:
 
 def classifications(incomplete: str) -> list[str]:
     """Complete a class of failures."""
-    from eval_pipeline.analysis.records import Classification
+    from eval_pipeline.records.diagnosis import Classification
 
     return [name for name in Classification if name.startswith(incomplete.upper())]
 
 
 def validate_filter(pattern: str | None) -> str | None:
     """Return the pattern if it is a regular expression."""
-    from eval_pipeline.options import Plan
+    from eval_pipeline.settings.sections import Plan
 
     return pattern if pattern is None else _validated(Plan, "test_filter", pattern)
 
 
 def validate_budget(usd: float | None) -> float | None:
     """Return the amount if a run can reach it."""
-    from eval_pipeline.options import Budget
+    from eval_pipeline.settings.sections import Budget
 
     return usd if usd is None else _validated(Budget, "usd_per_run", usd)
 
 
 def validate_experiment(name: str | None) -> str | None:
     """Return the name if the settings have such an experiment."""
-    from eval_pipeline.settings import Settings
+    from eval_pipeline.settings.settings import Settings
 
     if name is not None:
         _require_known("experiment", [name], Settings.from_env().experiments.keys())
@@ -85,7 +85,7 @@ def validate_experiment(name: str | None) -> str | None:
 
 def validate_suites(names: list[str] | None) -> list[str] | None:
     """Return the names if the settings have such suites."""
-    from eval_pipeline.settings import Settings
+    from eval_pipeline.settings.settings import Settings
 
     if names:
         _require_known("suite", names, [suite.name for suite in Settings.from_env().suites])
@@ -97,7 +97,7 @@ def refuse_contradictions(
 ) -> None:
     """Refuse wrong settings, and options of `evals run` that exclude each other."""
     from eval_pipeline.errors import RunError
-    from eval_pipeline.settings import Settings
+    from eval_pipeline.settings.settings import Settings
 
     Settings.from_env()
     if fresh and failed:
@@ -120,8 +120,7 @@ def _validated(table: type[Any], field: str, value: Any) -> Any:
 
 
 def _require_known(noun: str, names: Iterable[str], known: Collection[str]) -> None:
-    from eval_pipeline.closest import unknown
-    from eval_pipeline.untrusted import printable
+    from eval_pipeline.text import printable, unknown
 
     for name in names:
         if name not in known:
@@ -131,7 +130,7 @@ def _require_known(noun: str, names: Iterable[str], known: Collection[str]) -> N
 def _completed(incomplete: str, known: "Callable[[Settings], Iterable[str]]") -> list[str]:
     try:
         with redirect_stderr(StringIO()):
-            from eval_pipeline.settings import Settings
+            from eval_pipeline.settings.settings import Settings
 
             names = list(known(Settings.from_env()))
     except Exception:  # noqa: BLE001  (a key press is no place for an error)

@@ -20,16 +20,16 @@ import typer
 
 from eval_pipeline.errors import MendableError
 from eval_pipeline.logs import JsonLines
-from eval_pipeline.untrusted import printable
+from eval_pipeline.text import printable
 
 if TYPE_CHECKING:  # imported late: `evals --help` does without these
     import duckdb
     from rich.console import Console, RenderableType
 
-    from eval_pipeline.item_report.page import Section
+    from eval_pipeline.evaluation.item import Section
     from eval_pipeline.journal import Stream
     from eval_pipeline.results.warehouse import Warehouse
-    from eval_pipeline.settings import Settings
+    from eval_pipeline.settings.settings import Settings
 
 
 LOGGER = "eval_pipeline.cli"
@@ -135,7 +135,7 @@ _looking: ContextVar[bool] = ContextVar("looking", default=False)
 
 def json_lines() -> JsonLines | None:
     """What makes the lines, if they are to be JSON."""
-    from eval_pipeline.settings import Settings
+    from eval_pipeline.settings.settings import Settings
 
     try:
         settings = Settings.from_env()
@@ -224,7 +224,7 @@ def open_warehouse(settings: "Settings | None" = None) -> "Warehouse":
     """The results of the project in the current folder."""
     from eval_pipeline.journal.deployment import open_journal
     from eval_pipeline.results.warehouse import Warehouse
-    from eval_pipeline.settings import Settings
+    from eval_pipeline.settings.settings import Settings
 
     settings = settings or Settings.from_env()
     return Warehouse(settings.database, open_journal(settings))

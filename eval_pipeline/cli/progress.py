@@ -18,9 +18,17 @@ from rich.table import Table
 from rich.text import Text
 
 from eval_pipeline.cli.output import json_lines
+from eval_pipeline.evaluation.progress import (
+    Follower,
+    Glance,
+    Phase,
+    Standing,
+    State,
+    Watch,
+    watching,
+)
 from eval_pipeline.logs import LOGGER, write_lines
-from eval_pipeline.progress import Follower, Glance, Phase, Standing, State, Watch, watching
-from eval_pipeline.untrusted import printable
+from eval_pipeline.text import printable
 
 PERIODIC = "progress %s"
 """The log line that repeats every few seconds what the bars show."""

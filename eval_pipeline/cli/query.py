@@ -16,7 +16,7 @@ from eval_pipeline.cli.entry import end_in_order
 from eval_pipeline.cli.options import AsJson
 from eval_pipeline.cli.output import WIDE, console, escaped, open_warehouse, say, show
 from eval_pipeline.errors import MendableError
-from eval_pipeline.untrusted import printable
+from eval_pipeline.text import printable
 
 if TYPE_CHECKING:  # imported late: `evals --help` does without these
     import duckdb

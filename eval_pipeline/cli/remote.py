@@ -10,9 +10,9 @@ from eval_pipeline.cli.output import complain, open_warehouse, print_json, resul
 if TYPE_CHECKING:  # imported late: `evals --help` does without these
     from pydantic import SecretStr
 
-    from eval_pipeline.remote.pushing import Pushed
-    from eval_pipeline.remote.tokens import Token, Tokens
-    from eval_pipeline.settings import Settings
+    from eval_pipeline.interop.remote.push import Pushed
+    from eval_pipeline.journal.tokens import Token, Tokens
+    from eval_pipeline.settings.settings import Settings
 
 
 def push(
@@ -29,12 +29,12 @@ def push(
 
     What is there already is left as it is, so that it may be repeated, also if it was interrupted.
     """
+    from eval_pipeline.interop.remote.client import Server, checked_address
+    from eval_pipeline.interop.remote.push import chosen_runs, push_run
     from eval_pipeline.journal import RUNS
     from eval_pipeline.journal.deployment import open_journal
-    from eval_pipeline.remote.client import Server, checked_address
-    from eval_pipeline.remote.pushing import chosen_runs, push_run
     from eval_pipeline.results.runs import find_runs
-    from eval_pipeline.settings import Settings
+    from eval_pipeline.settings.settings import Settings
 
     settings, address = Settings.from_env(), checked_address(to, insecure_http=insecure_http)
     token, journal = _token(settings), open_journal(settings)
@@ -51,8 +51,8 @@ def push(
 
 
 def _token(settings: "Settings") -> "SecretStr":
-    from eval_pipeline.environment import SettingsError
-    from eval_pipeline.settings import TOKEN
+    from eval_pipeline.settings.loading import SettingsError
+    from eval_pipeline.settings.settings import TOKEN
 
     token = settings.key(TOKEN)
     if token is None:
@@ -87,12 +87,12 @@ def sync(
     as_json: AsJson = False,
 ) -> None:
     """Copy the runs of another deployment into this one; what is here stays as it is."""
-    from eval_pipeline.environment import SettingsError
+    from eval_pipeline.interop.remote.pull import sync_run
+    from eval_pipeline.interop.remote.receive import Receiver
     from eval_pipeline.journal import RUNS, Journal
     from eval_pipeline.journal.deployment import refuse_production
-    from eval_pipeline.remote.receiving import Receiver
-    from eval_pipeline.remote.syncing import sync_run
-    from eval_pipeline.settings import Settings
+    from eval_pipeline.settings.loading import SettingsError
+    from eval_pipeline.settings.settings import Settings
 
     settings, other = Settings.from_env(), Settings.of_deployment(source)
     refuse_production(settings)
@@ -134,7 +134,7 @@ def create(
     as_json: AsJson = False,
 ) -> None:
     """Make a token and print its secret, this once: only a hash of it is kept."""
-    from eval_pipeline.remote.tokens import TokenError, TokenScope
+    from eval_pipeline.journal.tokens import TokenError, TokenScope
 
     known = [str(one) for one in TokenScope]
     for one in scope or []:
@@ -168,8 +168,8 @@ def revoke(name: Name) -> None:
 
 
 def _tokens() -> "Tokens":
-    from eval_pipeline.remote.tokens import Tokens
-    from eval_pipeline.settings import Settings
+    from eval_pipeline.journal.tokens import Tokens
+    from eval_pipeline.settings.settings import Settings
 
     return Tokens(Settings.from_env().tokens)
 

@@ -146,7 +146,7 @@ def compare(
     """Compare two models or runs item by item: who is better, and is that more than chance?"""
     from eval_pipeline.results.side_by_side import compare_sides
     from eval_pipeline.results.tables.comparison import comparison_lines, differences_table
-    from eval_pipeline.settings import Settings
+    from eval_pipeline.settings.settings import Settings
 
     settings = Settings.from_env()
     with open_warehouse().reading() as db:
@@ -166,9 +166,9 @@ def mint_version(
     name: Annotated[str | None, typer.Argument(help="Its name; by default v1, v2, …")] = None,
 ) -> None:
     """Publish the benchmark as it is now: the leaderboard starts anew, nothing is run."""
-    from eval_pipeline.benchmark import mint
     from eval_pipeline.journal.deployment import refuse_production
-    from eval_pipeline.settings import Settings
+    from eval_pipeline.settings.settings import Settings
+    from eval_pipeline.suites.benchmark import mint
 
     settings = Settings.from_env()
     refuse_production(settings)

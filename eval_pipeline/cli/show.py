@@ -46,19 +46,19 @@ def list_items(
     as_json: AsJson = False,
 ) -> None:
     """List what there is to run: suites, categories, experiments; or the items themselves."""
-    from eval_pipeline import offer
-    from eval_pipeline.benchmark import load_benchmark
     from eval_pipeline.results.tables.listing import experiments_table, items_table, suites_table
-    from eval_pipeline.settings import Settings
+    from eval_pipeline.settings.settings import Settings
+    from eval_pipeline.suites import listing
+    from eval_pipeline.suites.benchmark import load_benchmark
 
     settings = Settings.from_env()
     benchmark = load_benchmark(settings)
     if suite is pattern is category is None:
-        suites, experiments = offer.suites(benchmark), offer.experiments(settings)
+        suites, experiments = listing.suites(benchmark), listing.experiments(settings)
         if as_json:
-            return print_json(offer.as_json(suites, experiments))
+            return print_json(listing.as_json(suites, experiments))
         return show(suites_table(suites), experiments_table(experiments))
-    items = list(offer.items(benchmark, suite=suite, category=category, pattern=pattern or ""))
+    items = list(listing.items(benchmark, suite=suite, category=category, pattern=pattern or ""))
     if as_json:
         return print_json([one._asdict() for one in items])
     if items:
@@ -78,9 +78,9 @@ def models(
     as_json: AsJson = False,
 ) -> None:
     """List the models that gateways offer: prices, abilities, which are selected."""
-    from eval_pipeline.closest import unknown
     from eval_pipeline.results.runs import chosen_models, model_rows
     from eval_pipeline.results.tables.listing import models_table
+    from eval_pipeline.text import unknown
 
     if only_due:
         return due(as_json=as_json)
@@ -105,10 +105,10 @@ def due(*, as_json: AsJson = False) -> None:
     """Print which models are due to be evaluated again, and why or why not."""
     from eval_pipeline.defs.instance import dagster_instance
     from eval_pipeline.defs.schedules import NOBODY, decide_all
-    from eval_pipeline.due import for_people, summed_up
-    from eval_pipeline.records import now
+    from eval_pipeline.evaluation.schedule import for_people, summed_up
+    from eval_pipeline.records.run import now
     from eval_pipeline.results.tables.listing import due_table
-    from eval_pipeline.settings import Settings
+    from eval_pipeline.settings.settings import Settings
 
     settings = Settings.from_env()
     with dagster_instance(settings) as instance:
@@ -131,7 +131,7 @@ def runs(
     from eval_pipeline.journal.locks import running_run_ids
     from eval_pipeline.results.runs import named_judges, run_rows
     from eval_pipeline.results.tables.runs import runs_table
-    from eval_pipeline.settings import Settings
+    from eval_pipeline.settings.settings import Settings
 
     settings = Settings.from_env()
     at_work = running_run_ids(settings.journal)
@@ -168,7 +168,7 @@ def status(
         run_rows,
     )
     from eval_pipeline.results.tables.runs import other_steps_left
-    from eval_pipeline.settings import Settings
+    from eval_pipeline.settings.settings import Settings
 
     settings = Settings.from_env()
     at_work, judges = running_run_ids(settings.journal), named_judges(settings.judge)
@@ -204,11 +204,10 @@ def show_item(
 ) -> None:
     """Show one item in full: prompt, reply, reference, verdict, steps and files."""
     from eval_pipeline.cli.output import page_through
-    from eval_pipeline.item_report.choosing import choose_item
-    from eval_pipeline.item_report.gathering import gather
-    from eval_pipeline.item_report.page import sections
+    from eval_pipeline.evaluation.item import gather, sections
+    from eval_pipeline.evaluation.item_prompt import choose_item
     from eval_pipeline.journal.deployment import open_journal
-    from eval_pipeline.settings import Settings
+    from eval_pipeline.settings.settings import Settings
 
     settings = Settings.from_env()
     with results(settings) as db:

@@ -7,18 +7,18 @@ from typing import Any, NamedTuple
 
 from eval_pipeline.cli.output import End, complain, end, open_warehouse, print_json, say, show
 from eval_pipeline.errors import MendableError
+from eval_pipeline.evaluation.progress import Watch
+from eval_pipeline.evaluation.state import PAST_RUNS
+from eval_pipeline.evaluation.workers import Tally, WorkedOn
 from eval_pipeline.gateways.model_lists import shown
-from eval_pipeline.history import PAST_RUNS
 from eval_pipeline.journal.deployment import open_journal
-from eval_pipeline.outcomes import Outcome
-from eval_pipeline.progress import Watch
-from eval_pipeline.records import Scope
+from eval_pipeline.records.outcome import Outcome
+from eval_pipeline.records.run import Scope
 from eval_pipeline.results.outputs import write_outputs
 from eval_pipeline.results.queries import query, rows
 from eval_pipeline.results.runs import failed_replies, find_runs
 from eval_pipeline.results.tables.format import FittedTable, accuracy, named, usd
-from eval_pipeline.settings import Settings
-from eval_pipeline.stages.workers import Tally, WorkedOn
+from eval_pipeline.settings.settings import Settings
 
 # What the same request would meet again: somebody has to change something first.
 NOT_MENDED_BY_REPEATING = {

@@ -10,7 +10,7 @@ from eval_pipeline.cli.output import complain, print_json, results, say
 
 if TYPE_CHECKING:
     from eval_pipeline.defs.instance import Waiting
-    from eval_pipeline.settings import Settings
+    from eval_pipeline.settings.settings import Settings
 
 site = typer.Typer(no_args_is_help=True, help="The results as static pages.")
 LOOPBACK = "127.0.0.1"
@@ -23,8 +23,8 @@ def view(
     ] = 8378,
 ) -> None:
     """Serve the results on the web until interrupted: leaderboard, runs, items, and the API."""
-    from eval_pipeline.settings import Settings
-    from eval_pipeline.viewer.serve import listen, serve
+    from eval_pipeline.settings.settings import Settings
+    from eval_pipeline.web.serve import listen, serve
 
     settings = Settings.from_env()
     listener = listen(host, port)
@@ -57,8 +57,8 @@ def build(
     as_json: AsJson = False,
 ) -> None:
     """Write the same pages as files that anyone can publish."""
-    from eval_pipeline.settings import Settings
-    from eval_pipeline.viewer.static_site import build as build_site
+    from eval_pipeline.settings.settings import Settings
+    from eval_pipeline.web.static_site import build as build_site
 
     settings = Settings.from_env()
     with results(settings):

@@ -7,7 +7,6 @@ import dagster as dg
 
 from eval_pipeline.analysis.analyse import Scope, analyse, analyst_of, chosen_runs, scope_of
 from eval_pipeline.analysis.report.write import fail_if_not_written, write_reports
-from eval_pipeline.benchmark import current, keep, load_benchmark
 from eval_pipeline.defs import checks
 from eval_pipeline.defs.automation import condition
 from eval_pipeline.defs.config import (
@@ -42,18 +41,19 @@ from eval_pipeline.defs.partitions import (
 from eval_pipeline.defs.resources import GatewaySlots, WarehouseResource, build_resources
 from eval_pipeline.defs.versions import CATALOG, code_version, data_version
 from eval_pipeline.evaluation.catalog import look_up, refresh
-from eval_pipeline.exam.labels import load_labels
+from eval_pipeline.evaluation.judge import judge
+from eval_pipeline.evaluation.predict import predict
+from eval_pipeline.evaluation.rejudge import draw, rejudge
+from eval_pipeline.evaluation.workers import Tally
 from eval_pipeline.journal import ITEMS, RUNS, SIGHTINGS, VERSIONS
 from eval_pipeline.journal.deployment import open_journal
 from eval_pipeline.journal.locks import running_run_ids
-from eval_pipeline.records import Model, now
+from eval_pipeline.records.run import Model, now
 from eval_pipeline.results.tables.leaderboard import write_leaderboard
 from eval_pipeline.runtime import run_async
-from eval_pipeline.settings import Settings
-from eval_pipeline.stages.judge import judge
-from eval_pipeline.stages.predict import predict
-from eval_pipeline.stages.rejudge import draw, rejudge
-from eval_pipeline.stages.workers import Tally
+from eval_pipeline.settings.settings import Settings
+from eval_pipeline.suites.benchmark import current, keep, load_benchmark
+from eval_pipeline.suites.exam.labels import load_labels
 
 
 @dg.asset(group_name="inputs", kinds={"duckdb"})

@@ -4,7 +4,7 @@ from typing import Any
 
 import dagster as dg
 
-from eval_pipeline.settings import Settings
+from eval_pipeline.settings.settings import Settings
 
 SEES_TO_THE_REST = "evals/sees_to_the_rest"
 """The tag of a run of a job that computes results itself: no condition has to."""

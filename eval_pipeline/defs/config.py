@@ -5,10 +5,10 @@ from typing import Any, Self
 import dagster as dg
 from pydantic import Field
 
-from eval_pipeline.options import Plan
-from eval_pipeline.records import Mode
-from eval_pipeline.settings import Settings
-from eval_pipeline.stages.predict import Launch
+from eval_pipeline.evaluation.predict import Launch
+from eval_pipeline.records.run import Mode
+from eval_pipeline.settings.sections import Plan
+from eval_pipeline.settings.settings import Settings
 
 
 class CatalogConfig(dg.Config):

@@ -15,14 +15,14 @@ import yaml
 from dagster._core.instance.ref import InstanceRef
 from sqlalchemy.exc import OperationalError
 
-from eval_pipeline.checkup.findings import Check, Finding, ok, warning, wrong
 from eval_pipeline.defs.partitions import MODELS
 from eval_pipeline.defs.sensors import close_dead_runs
-from eval_pipeline.deleting import RunKey
 from eval_pipeline.errors import MendableError
+from eval_pipeline.evaluation.deletion import RunKey
+from eval_pipeline.evaluation.doctor.report import Check, Finding, ok, warning, wrong
 from eval_pipeline.journal.deployment import may_write
 from eval_pipeline.journal.locks import LockState, lock_owner, lock_state, lock_states
-from eval_pipeline.settings import WEBHOOK, Settings
+from eval_pipeline.settings.settings import WEBHOOK, Settings
 
 HOME = "DAGSTER_HOME"
 # What is said stands in the run's log. To capture stderr too, Dagster starts processes that show

@@ -20,8 +20,8 @@ from eval_pipeline.defs.launch import QUIET, STAGES, Evaluation, evaluate_all, f
 from eval_pipeline.defs.partitions import PART_OF
 from eval_pipeline.defs.resources import WarehouseResource
 from eval_pipeline.errors import RunError
-from eval_pipeline.records import Mode
-from eval_pipeline.settings import Settings
+from eval_pipeline.records.run import Mode
+from eval_pipeline.settings.settings import Settings
 
 WHOLE = {SEES_TO_THE_REST: "true"}
 """The tag of a run to which conditions have nothing to add."""

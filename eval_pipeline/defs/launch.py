@@ -8,8 +8,6 @@ from uuid import uuid4
 
 import dagster as dg
 
-from eval_pipeline.benchmark import current, past_items
-from eval_pipeline.coding.records import CodingTask
 from eval_pipeline.defs.assets import build_graph
 from eval_pipeline.defs.automation import RESULTS, SEES_TO_THE_REST
 from eval_pipeline.defs.config import JudgedConfig, PredictionsConfig, ReportsConfig
@@ -17,15 +15,17 @@ from eval_pipeline.defs.instance import dagster_instance
 from eval_pipeline.defs.notifications import innermost, is_interruption, words_of
 from eval_pipeline.defs.partitions import MODELS, SOME, tags_for
 from eval_pipeline.evaluation.catalog import listed_models, look_up, pick
-from eval_pipeline.history import PAST_RUNS
+from eval_pipeline.evaluation.code_graders import Workshop
+from eval_pipeline.evaluation.runs import check_filter, planned
+from eval_pipeline.evaluation.state import PAST_RUNS
 from eval_pipeline.journal import RUNS, Journal
 from eval_pipeline.journal.deployment import open_journal
-from eval_pipeline.options import Selection
-from eval_pipeline.records import Item, Mode, Run
-from eval_pipeline.runs import check_filter, planned
+from eval_pipeline.records.coding import CodingTask
+from eval_pipeline.records.run import Item, Mode, Run
 from eval_pipeline.runtime import run_async
-from eval_pipeline.settings import CONVEX_KEY, Settings
-from eval_pipeline.stages.workshop import Workshop
+from eval_pipeline.settings.sections import Selection
+from eval_pipeline.settings.settings import CONVEX_KEY, Settings
+from eval_pipeline.suites.benchmark import current, past_items
 
 INPUTS = ("dataset", "model_catalog")
 STAGES = ("predictions", "judged", *RESULTS)

@@ -9,25 +9,25 @@ import duckdb
 from tabulate import tabulate
 
 from eval_pipeline.analysis.analyse import Scope
-from eval_pipeline.analysis.records import Classification
 from eval_pipeline.analysis.report.paths import edited_copies
 from eval_pipeline.analysis.report.write import Reported
 from eval_pipeline.defs.resources import WarehouseResource
 from eval_pipeline.evaluation.catalog import known_models
+from eval_pipeline.evaluation.predict import Launch
+from eval_pipeline.evaluation.progress import Stage, under_way
+from eval_pipeline.evaluation.workers import Tally
 from eval_pipeline.journal.files import swap_in
-from eval_pipeline.outcomes import Outcome
-from eval_pipeline.progress import Stage, under_way
-from eval_pipeline.record import Record
-from eval_pipeline.records import now
+from eval_pipeline.records.base import Record
+from eval_pipeline.records.diagnosis import Classification
+from eval_pipeline.records.outcome import Outcome
+from eval_pipeline.records.run import now
 from eval_pipeline.results.charts import plot
 from eval_pipeline.results.queries import query, rows
 from eval_pipeline.results.reliability import OWN_FAMILY
 from eval_pipeline.results.tables.reliability import Report
 from eval_pipeline.runtime import run_async
-from eval_pipeline.settings import Settings
-from eval_pipeline.stages.predict import Launch
-from eval_pipeline.stages.workers import Tally
-from eval_pipeline.untrusted import plain
+from eval_pipeline.settings.settings import Settings
+from eval_pipeline.text import plain
 
 Metadata = dict[str, int | float | str | dg.MetadataValue[Any]]
 MOST_ROWS = 200

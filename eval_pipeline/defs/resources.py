@@ -13,13 +13,13 @@ import duckdb
 from filelock import FileLock, Timeout
 from pydantic import Field, PrivateAttr
 
-from eval_pipeline.environment import SettingsError
 from eval_pipeline.journal import Journal, Stream
 from eval_pipeline.journal.deployment import open_journal
 from eval_pipeline.journal.locks import hold_run_lock
-from eval_pipeline.records import Model
+from eval_pipeline.records.run import Model
 from eval_pipeline.results.warehouse import Warehouse
-from eval_pipeline.settings import Settings
+from eval_pipeline.settings.loading import SettingsError
+from eval_pipeline.settings.settings import Settings
 
 FIRST_WAIT_S, LONGEST_WAIT_S, GROWTH = 0.2, 5.0, 1.5
 

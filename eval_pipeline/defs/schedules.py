@@ -8,13 +8,13 @@ from typing import Any
 import dagster as dg
 
 from eval_pipeline.defs.partitions import MODELS, models_named, unfinished_runs
-from eval_pipeline.due import Decision, decide, for_people, standings, summed_up
-from eval_pipeline.environment import SettingsError
 from eval_pipeline.evaluation.catalog import known_models
+from eval_pipeline.evaluation.schedule import Decision, decide, for_people, standings, summed_up
 from eval_pipeline.journal import ATTEMPTS, SIGHTINGS, Journal, ReadOnlyError
 from eval_pipeline.journal.deployment import open_journal, refuse_production
 from eval_pipeline.results.warehouse import Warehouse
-from eval_pipeline.settings import Settings
+from eval_pipeline.settings.loading import SettingsError
+from eval_pipeline.settings.settings import Settings
 
 DUE = "evals/due"
 """The tag of a run that the schedule requested: why."""

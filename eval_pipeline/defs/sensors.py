@@ -19,9 +19,9 @@ from eval_pipeline.gateways.model_lists import CatalogError
 from eval_pipeline.journal import JournalError
 from eval_pipeline.journal.deployment import may_write, open_journal, refuse_production
 from eval_pipeline.journal.locks import LockState, dead_run_ids, lock_state, remove_lock
-from eval_pipeline.record import Record
+from eval_pipeline.records.base import Record
 from eval_pipeline.runtime import run_async
-from eval_pipeline.settings import WEBHOOK, Settings
+from eval_pipeline.settings.settings import WEBHOOK, Settings
 
 
 def build_sensors(settings: Settings) -> dg.Definitions:

@@ -8,15 +8,15 @@ from pydantic import JsonValue
 from eval_pipeline.analysis.analyst import PROMPT as ANALYSIS_PROMPT
 from eval_pipeline.analysis.analyst import SCHEMA as ANALYSIS_SCHEMA
 from eval_pipeline.defs.resources import WarehouseResource
-from eval_pipeline.environment import SettingsError
-from eval_pipeline.exam.rules import RULES_VERSION
-from eval_pipeline.exam.verdict import SCHEMA
-from eval_pipeline.fingerprints import fingerprint
-from eval_pipeline.kinds import Prompts, read_prompt
-from eval_pipeline.records import PROTOCOL
+from eval_pipeline.evaluation.grading import PROMPT as REVIEW_PROMPT
+from eval_pipeline.hashing import fingerprint
+from eval_pipeline.records.run import PROTOCOL
 from eval_pipeline.results.queries import query, recipe
-from eval_pipeline.settings import Settings
-from eval_pipeline.stages.reviewing import PROMPT as REVIEW_PROMPT
+from eval_pipeline.settings.loading import SettingsError
+from eval_pipeline.settings.settings import Settings
+from eval_pipeline.suites.exam.judge import SCHEMA
+from eval_pipeline.suites.exam.rules.grading import RULES_VERSION
+from eval_pipeline.suites.kinds import Prompts, read_prompt
 
 UNREADABLE = "unreadable"
 CATALOG = dg.DataVersion("each model is a partition")

@@ -8,9 +8,7 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from typing import NamedTuple
 
-from eval_pipeline.environment import SettingsError
 from eval_pipeline.errors import RunError
-from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.gateways.catalog import (
     Catalog,
     News,
@@ -24,11 +22,13 @@ from eval_pipeline.gateways.catalog import (
 from eval_pipeline.gateways.chat import ChatRequest, ProviderError
 from eval_pipeline.gateways.client import Deadline
 from eval_pipeline.gateways.pool import Gateways
+from eval_pipeline.hashing import fingerprint
 from eval_pipeline.journal import SIGHTINGS, Journal
-from eval_pipeline.options import Selection
-from eval_pipeline.outcomes import Outcome
-from eval_pipeline.records import Model, Sighting, now
-from eval_pipeline.settings import Settings
+from eval_pipeline.records.outcome import Outcome
+from eval_pipeline.records.run import Model, Sighting, now
+from eval_pipeline.settings.loading import SettingsError
+from eval_pipeline.settings.sections import Selection
+from eval_pipeline.settings.settings import Settings
 
 AT_ONCE = 20
 LONGEST_S = 30.0

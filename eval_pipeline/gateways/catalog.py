@@ -13,7 +13,6 @@ from typing import NamedTuple, Self
 
 import httpx
 
-from eval_pipeline.gateway import Gateway
 from eval_pipeline.gateways.model_lists import (
     CatalogError,
     ModelList,
@@ -22,9 +21,10 @@ from eval_pipeline.gateways.model_lists import (
     shown,
     static_models,
 )
-from eval_pipeline.options import Selection
-from eval_pipeline.records import Model, Prices, Sighting
-from eval_pipeline.settings import Settings
+from eval_pipeline.records.run import Model, Prices, Sighting
+from eval_pipeline.settings.gateway import Gateway
+from eval_pipeline.settings.sections import Selection
+from eval_pipeline.settings.settings import Settings
 
 ClientFor = Callable[[Gateway], AbstractAsyncContextManager[httpx.AsyncClient]]
 """Opens a client whose base address and key are already those of the gateway."""

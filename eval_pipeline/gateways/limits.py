@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
 
-from eval_pipeline.fingerprints import fingerprint
+from eval_pipeline.hashing import fingerprint
 from eval_pipeline.journal.files import translate_os_errors
 
 SMALLEST_BURST = 10

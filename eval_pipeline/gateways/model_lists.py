@@ -18,8 +18,8 @@ from pydantic import (
 )
 
 from eval_pipeline.errors import MendableError
-from eval_pipeline.gateway import Gateway, StaticModel
-from eval_pipeline.records import Model, ModelId, Prices
+from eval_pipeline.records.run import Model, ModelId, Prices
+from eval_pipeline.settings.gateway import Gateway, StaticModel
 
 Redact = Callable[[str], str]
 

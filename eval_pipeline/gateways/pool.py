@@ -8,8 +8,6 @@ from typing import Self
 import aiohttp
 import httpx
 
-from eval_pipeline.environment import SettingsError
-from eval_pipeline.gateway import Gateway, RateLimits
 from eval_pipeline.gateways.client import CONNECT_TIMEOUT_S, Deadline, HttpProvider, open_session
 from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.gateways.dialects.base import Dialect
@@ -18,8 +16,10 @@ from eval_pipeline.gateways.dialects.messages import Messages
 from eval_pipeline.gateways.dialects.responses import Responses
 from eval_pipeline.gateways.limits import Ledger, ledger_file
 from eval_pipeline.gateways.rate_limiter import Meters, Pace
-from eval_pipeline.records import DialectName, Item, Model
-from eval_pipeline.settings import Settings
+from eval_pipeline.records.run import DialectName, Item, Model
+from eval_pipeline.settings.gateway import Gateway, RateLimits
+from eval_pipeline.settings.loading import SettingsError
+from eval_pipeline.settings.settings import Settings
 
 DIALECTS: Mapping[DialectName, Dialect] = {
     "chat_completions": ChatCompletions(),

@@ -10,8 +10,8 @@ from typing import Any, Generic, TypeVar
 from pydantic import JsonValue
 
 from eval_pipeline.gateways.chat import Asked, ChatReply, ChatRequest, ProviderError
-from eval_pipeline.outcomes import Outcome
-from eval_pipeline.records import Model, ReplyFormat, Usage
+from eval_pipeline.records.outcome import Outcome
+from eval_pipeline.records.run import Model, ReplyFormat, Usage
 from eval_pipeline.runtime import Halted
 
 QUOTED = 100

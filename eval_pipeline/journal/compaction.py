@@ -28,7 +28,7 @@ from eval_pipeline.journal.files import (
     translate_os_errors,
 )
 from eval_pipeline.processes import EXPLAINED, GONE, last_words, run_module
-from eval_pipeline.record import Record
+from eval_pipeline.records.base import Record
 
 WORTH_IT_FILES = 2
 WORTH_IT_BYTES = 8 * 1024 * 1024

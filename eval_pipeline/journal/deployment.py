@@ -1,8 +1,8 @@
 """The journal of a deployment, and who may write to it."""
 
 from eval_pipeline.journal import Journal
-from eval_pipeline.remote.tokens import Tokens, TokenScope
-from eval_pipeline.settings import TOKEN, Settings
+from eval_pipeline.journal.tokens import Tokens, TokenScope
+from eval_pipeline.settings.settings import TOKEN, Settings
 
 
 def open_journal(settings: Settings) -> Journal:

@@ -18,7 +18,7 @@ from pydantic_core import to_json
 
 from eval_pipeline.connections import cursor
 from eval_pipeline.errors import MendableError
-from eval_pipeline.record import Record
+from eval_pipeline.records.base import Record
 
 JSONL, PARQUET = ".jsonl", ".parquet"
 REPLACES = "replaces"

@@ -12,7 +12,6 @@ from urllib.parse import quote, unquote
 
 from filelock import FileLock
 
-from eval_pipeline.analysis.records import Diagnosis, Reclassification
 from eval_pipeline.journal.compaction import (
     compact,
     compact_in_subprocess,
@@ -34,8 +33,9 @@ from eval_pipeline.journal.files import (
 )
 from eval_pipeline.journal.locks import SOON_S, acquire, acquire_soon, sign
 from eval_pipeline.journal.writer import JournalWriter
-from eval_pipeline.record import Record
-from eval_pipeline.records import (
+from eval_pipeline.records.base import Record
+from eval_pipeline.records.diagnosis import Diagnosis, Reclassification
+from eval_pipeline.records.run import (
     Attempt,
     BenchmarkVersion,
     Judgement,

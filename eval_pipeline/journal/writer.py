@@ -12,14 +12,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Generic, Self, TypeVar
 
-from eval_pipeline.journal.files import (
-    JournalError,
-    as_line,
-    sync,
-    translate_os_errors,
-    write_all,
-)
-from eval_pipeline.record import Record
+from eval_pipeline.journal.files import JournalError, as_line, sync, translate_os_errors, write_all
+from eval_pipeline.records.base import Record
 
 MOST_BYTES_WAITING = 8 * 1024 * 1024
 MOST_LINES_WAITING = 2000

@@ -17,16 +17,16 @@ from typing import NamedTuple
 
 import duckdb
 
-from eval_pipeline.benchmark import past_items
-from eval_pipeline.coding.records import CodingTask
-from eval_pipeline.coding.reply import UnreadableReply, read_files
-from eval_pipeline.coding.writing import UnsafePath, write_files
 from eval_pipeline.errors import MendableError
-from eval_pipeline.fingerprints import fingerprint
+from eval_pipeline.hashing import fingerprint
 from eval_pipeline.journal import Journal
-from eval_pipeline.records import Item, ItemKey
+from eval_pipeline.records.coding import CodingTask
+from eval_pipeline.records.run import Item, ItemKey
 from eval_pipeline.results.queries import query
 from eval_pipeline.results.runs import FoundRun
+from eval_pipeline.suites.benchmark import past_items
+from eval_pipeline.suites.coding.files import UnsafePath, write_files
+from eval_pipeline.suites.coding.reply import UnreadableReply, read_files
 
 STEPS_LOG, REPLY = "steps.log", "reply.txt"
 ID_CHARACTERS, LONGEST_NAME, HASH_CHARACTERS = 8, 100, 8

@@ -9,15 +9,15 @@ from typing import Any, NamedTuple
 
 import duckdb
 
-from eval_pipeline.closest import unknown
 from eval_pipeline.errors import MendableError, RunError
 from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, FileCompactedError, Journal, Stream
 from eval_pipeline.journal.files import JSONL
-from eval_pipeline.options import Judge
-from eval_pipeline.record import Record
+from eval_pipeline.records.base import Record
 from eval_pipeline.results.build import load
 from eval_pipeline.results.queries import query, rows
 from eval_pipeline.results.schema import create_schema
+from eval_pipeline.settings.sections import Judge
+from eval_pipeline.text import unknown
 
 LATEST = "latest"
 

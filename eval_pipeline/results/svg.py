@@ -12,7 +12,7 @@ from unicodedata import category, east_asian_width
 
 from markupsafe import Markup, escape
 
-from eval_pipeline.untrusted import plain
+from eval_pipeline.text import plain
 
 Row = Mapping[str, Any]
 

@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 from eval_pipeline.analysis.failures import WRONG
 from eval_pipeline.analysis.patterns import Pattern
-from eval_pipeline.analysis.records import Classification
 from eval_pipeline.analysis.report.earlier import Action, EarlierFailure, EarlierRun
 from eval_pipeline.analysis.report.paths import ID_CHARACTERS, utc
+from eval_pipeline.records.diagnosis import Classification
 from eval_pipeline.results.runs import Row
 from eval_pipeline.results.tables.format import one_line
-from eval_pipeline.untrusted import fenced, plain, printable
+from eval_pipeline.text import fenced, plain, printable
 
 ANSWER = "answer"
 """Where questions fail, which have no steps."""

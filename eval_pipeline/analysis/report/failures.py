@@ -4,7 +4,6 @@ import shlex
 from collections.abc import Iterator, Sequence
 from urllib.parse import quote
 
-from eval_pipeline.analysis.records import Classification
 from eval_pipeline.analysis.report.data import (
     LONGEST_TEXT,
     Recorded,
@@ -17,6 +16,7 @@ from eval_pipeline.analysis.report.data import (
 )
 from eval_pipeline.analysis.report.earlier import EarlierRun
 from eval_pipeline.analysis.report.paths import ID_CHARACTERS
+from eval_pipeline.records.diagnosis import Classification
 from eval_pipeline.results.runs import Row
 
 MOST_IN_FULL = 200

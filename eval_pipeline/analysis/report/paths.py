@@ -11,8 +11,8 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from eval_pipeline.errors import MendableError
-from eval_pipeline.fingerprints import fingerprint
-from eval_pipeline.records import ModelId
+from eval_pipeline.hashing import fingerprint
+from eval_pipeline.records.run import ModelId
 
 SUFFIX, NOTES, COPY = ".md", ".notes.md", ".bak"
 ID_CHARACTERS, HASH_CHARACTERS = 8, 8

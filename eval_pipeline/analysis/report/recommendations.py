@@ -4,9 +4,9 @@ from collections.abc import Collection, Iterator, Sequence
 from enum import StrEnum
 
 from eval_pipeline.analysis.patterns import MOST_NAMED, Kind, Pattern, some
-from eval_pipeline.analysis.records import Classification
 from eval_pipeline.analysis.report.data import LONGEST_TEXT, ReportData, inline, name_of, step_of
 from eval_pipeline.analysis.report.failures import link
+from eval_pipeline.records.diagnosis import Classification
 from eval_pipeline.results.runs import Row
 
 SUSPECT, LEAST_MODELS = 0.8, 3

@@ -7,10 +7,10 @@ from typing import NamedTuple
 from tabulate import tabulate
 
 from eval_pipeline.analysis.failures import WRONG
-from eval_pipeline.analysis.records import Classification
 from eval_pipeline.analysis.report.data import ANSWER, ReportData, inline, name_of, step_of
 from eval_pipeline.analysis.report.failures import why_unclassified
-from eval_pipeline.coding.records import STEPS
+from eval_pipeline.records.coding import STEPS
+from eval_pipeline.records.diagnosis import Classification
 from eval_pipeline.results.runs import Row
 from eval_pipeline.results.stats.intervals import Interval, wilson
 from eval_pipeline.results.tables.format import minute

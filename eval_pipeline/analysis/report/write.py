@@ -15,7 +15,6 @@ from filelock import FileLock
 
 from eval_pipeline.analysis.failures import WRONG, failures_of
 from eval_pipeline.analysis.patterns import patterns_of
-from eval_pipeline.analysis.records import Classification
 from eval_pipeline.analysis.report.data import ReportData, inline
 from eval_pipeline.analysis.report.earlier import earlier_runs
 from eval_pipeline.analysis.report.failures import failure_sections, failures_text
@@ -39,10 +38,11 @@ from eval_pipeline.analysis.report.summary import (
     patterns_text,
     steps_text,
 )
-from eval_pipeline.fingerprints import fingerprint
+from eval_pipeline.hashing import fingerprint
 from eval_pipeline.journal.files import swap_in
+from eval_pipeline.records.diagnosis import Classification
 from eval_pipeline.results.runs import FoundRun, Row, run_rows
-from eval_pipeline.settings import Settings
+from eval_pipeline.settings.settings import Settings
 
 log = logging.getLogger(__name__)
 

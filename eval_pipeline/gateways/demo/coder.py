@@ -4,8 +4,8 @@ import re
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from eval_pipeline.coding.records import CodingTask, Files
 from eval_pipeline.gateways.demo.replies import REPLY_MARK, Mind, draw, is_right
+from eval_pipeline.records.coding import CodingTask, Files
 
 _PLAIN_PATH = re.compile(r"[\w./-]+")
 _TYPE_ERRORS = {

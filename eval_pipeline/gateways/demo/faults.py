@@ -11,7 +11,7 @@ from typing import Annotated, Literal, NamedTuple, Self
 from pydantic import Field, model_validator
 
 from eval_pipeline.gateways.demo.replies import draw
-from eval_pipeline.record import Record
+from eval_pipeline.records.base import Record
 
 SERVER_ERRORS = (500, 502, 503, 529)
 _CAN_SAY_WHEN = {429, 503, 529}

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pydantic import JsonValue
 
 from eval_pipeline.gateways.demo import analyst
-from eval_pipeline.records import ExamQuestion, Item, Prices
+from eval_pipeline.records.run import ExamQuestion, Item, Prices
 
 REPLY_MARK = "Simulated reply:"
 JUDGE_MARK = "Simulated judge:"

@@ -23,13 +23,13 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from eval_pipeline.coding.records import CodingTask
 from eval_pipeline.gateways.demo import analyst, coder, replies
 from eval_pipeline.gateways.demo.chat_completions import Asked, ChatBody, Reply, Spoken, error_body
 from eval_pipeline.gateways.demo.faults import NO_FAULTS, FaultKind, Faults
 from eval_pipeline.gateways.demo.messages import MessagesBody, messages_error_body
 from eval_pipeline.gateways.demo.responses import ResponsesBody
-from eval_pipeline.records import Item, now
+from eval_pipeline.records.coding import CodingTask
+from eval_pipeline.records.run import Item, now
 
 LARGEST_BODY = 32 * 1024 * 1024
 _STREAM = [(b"content-type", b"text/event-stream; charset=utf-8")]

@@ -12,7 +12,7 @@ from pydantic import JsonValue
 
 from eval_pipeline.gateways.chat import ChatReply, ChatRequest
 from eval_pipeline.gateways.dialects.errors import Quote
-from eval_pipeline.records import Usage, whole_characters
+from eval_pipeline.records.run import Usage, whole_characters
 
 _OPENING = re.compile(r"\s*<(think|thinking)>", re.IGNORECASE)
 _CLOSING = re.compile(r"</(?:think|thinking)>", re.IGNORECASE)

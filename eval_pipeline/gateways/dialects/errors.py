@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from eval_pipeline.gateways.chat import ProviderError
-from eval_pipeline.outcomes import Outcome
+from eval_pipeline.records.outcome import Outcome
 
 Quote = Callable[[str], str]
 """Makes a server's words fit to be kept: one short line without any key."""

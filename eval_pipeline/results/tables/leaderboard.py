@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import duckdb
 from tabulate import tabulate
 
-from eval_pipeline.coding.records import STEPS
 from eval_pipeline.journal import translate_os_errors
 from eval_pipeline.journal.files import swap_in
+from eval_pipeline.records.coding import STEPS
 from eval_pipeline.results.queries import query
 from eval_pipeline.results.tables.format import (
     FittedTable,
@@ -21,7 +21,7 @@ from eval_pipeline.results.tables.format import (
     remarks,
     usd,
 )
-from eval_pipeline.untrusted import plain
+from eval_pipeline.text import plain
 
 if TYPE_CHECKING:  # loading it takes a moment, and most commands do without
     import pandas as pd

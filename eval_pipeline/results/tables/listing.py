@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from eval_pipeline.gateways.catalog import MILLION
-from eval_pipeline.offer import OfferedExperiment, OfferedItem, OfferedSuite
 from eval_pipeline.results.tables.format import (
     Cell,
     FittedTable,
@@ -18,7 +17,8 @@ from eval_pipeline.results.tables.format import (
     number,
     one_line,
 )
-from eval_pipeline.untrusted import printable
+from eval_pipeline.suites.listing import OfferedExperiment, OfferedItem, OfferedSuite
+from eval_pipeline.text import printable
 
 if TYPE_CHECKING:  # loading it takes a moment
     import pandas as pd

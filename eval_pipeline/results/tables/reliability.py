@@ -12,7 +12,7 @@ from eval_pipeline.journal import translate_os_errors
 from eval_pipeline.journal.files import swap_in
 from eval_pipeline.results.queries import query, rows
 from eval_pipeline.results.reliability import BETWEEN_JUDGES, OWN_FAMILY, PEOPLE, REPEATS, Measure
-from eval_pipeline.untrusted import plain
+from eval_pipeline.text import plain
 
 _VERSION_CHARACTERS = 8
 

@@ -1,0 +1,108 @@
+"""Where code is graded: opened when the first of it is to be, as wide as the machine can bear."""
+
+import asyncio
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+from pydantic import SecretStr
+
+from eval_pipeline.evaluation.workers import unless_stopped
+from eval_pipeline.records.coding import CodingTask
+from eval_pipeline.records.run import Item
+from eval_pipeline.runtime import in_a_thread
+from eval_pipeline.settings.sections import Coding
+from eval_pipeline.settings.settings import CONVEX_KEY
+from eval_pipeline.suites.coding.judge import CodeJudge
+from eval_pipeline.suites.coding.sandbox.opening import open_sandbox
+from eval_pipeline.suites.coding.toolchains.base import Toolchain, ToolchainError
+from eval_pipeline.suites.coding.toolchains.convex.backend import Backend
+from eval_pipeline.suites.coding.toolchains.convex.toolchain import Convex
+from eval_pipeline.suites.coding.toolchains.registry import TOOLCHAINS, home_of, toolchain
+
+MEMORY_EACH_MB = 1024
+"""About what one grading uses; its limits allow it more than that."""
+SHARE_OF_MEMORY = 0.7
+
+
+@dataclass
+class Workshop:
+    """Opens the sandbox once, and only if there is code to grade."""
+
+    settings: Coding
+    data: Path
+    fresh: bool = False
+    # Of the Convex backend that the settings may name.
+    convex_key: SecretStr | None = None
+    _judge: CodeJudge | None = None
+    _opening: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    @property
+    def num_workers(self) -> int:
+        """How many answers are graded at once."""
+        return num_workers(self.settings)
+
+    async def check(self, items: Sequence[Item]) -> None:
+        """Refuses, in a sentence, what could not be graded: without code there is nothing."""
+        if any(isinstance(item, CodingTask) for item in items):
+            await self.open(items)
+
+    async def open(self, items: Iterable[Item]) -> CodeJudge:
+        """The judge of code; a sandbox or a toolchain that is not there is told in a sentence."""
+        async with unless_stopped(), self._opening:
+            tasks = (item for item in items if isinstance(item, CodingTask))
+            check_prepared({task.toolchain for task in tasks}, self.data)
+            if self._judge is None:
+                isolation = self.settings.isolation
+                # Whoever has set it to "none" has said so in this launch.
+                opening = partial(open_sandbox, isolation, unsafe=isolation == "none")
+                sandbox = await in_a_thread(opening)
+                places = Places(self.num_workers)
+                tools = with_backend(self.settings, self.convex_key)
+                self._judge = CodeJudge(sandbox, self.data, places, self.fresh, tools)
+            return self._judge
+
+
+def with_backend(settings: Coding, key: SecretStr | None) -> Mapping[str, Toolchain]:
+    """Every toolchain; whole Convex projects go to a backend, if one is named."""
+    if settings.convex_url is None:
+        return TOOLCHAINS
+    if key is None:
+        raise ToolchainError(
+            f"coding.convex_url names a Convex backend: its key belongs into .env, as {CONVEX_KEY}."
+        )
+    backend = Backend.at(settings.convex_url, settings.convex_site_url, key)
+    return {**TOOLCHAINS, "convex": Convex(server=backend)}
+
+
+class Places(asyncio.Semaphore):
+    """Whoever waits for a place when the work is to stop does not get one."""
+
+    async def acquire(self) -> Literal[True]:
+        async with unless_stopped():
+            return await super().acquire()
+
+
+def check_prepared(toolchains: Iterable[str], data: Path) -> None:
+    """Refuses what can not be graded, before any of it is begun."""
+    for tools in map(toolchain, sorted(toolchains)):
+        if not tools.is_prepared(home_of(tools, data)):
+            raise ToolchainError(
+                f"The toolchain {tools.name} is not prepared, so nothing was graded: "
+                f"evals toolchain prepare {tools.name}"
+            )
+
+
+def num_workers(settings: Coding) -> int:
+    """What is set, else as many as there are cores, if there is memory for them."""
+    if settings.num_workers is not None:
+        return settings.num_workers
+    memory = settings.memory_mb or int(_memory_mb() * SHARE_OF_MEMORY)
+    return max(1, min(len(os.sched_getaffinity(0)), memory // MEMORY_EACH_MB))
+
+
+def _memory_mb() -> int:
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2**20

@@ -1,0 +1,332 @@
+"""Who grades: a judge model, the rules, the model where these are not certain; code its steps."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial, reduce
+
+from eval_pipeline.evaluation.requests import Asking, how_to_ask
+from eval_pipeline.evaluation.workers import Shift
+from eval_pipeline.gateways.chat import ChatRequest
+from eval_pipeline.gateways.pool import Gateways
+from eval_pipeline.hashing import fingerprint
+from eval_pipeline.records.coding import CodingTask, Files, TestResult
+from eval_pipeline.records.outcome import Outcome
+from eval_pipeline.records.run import (
+    FREE,
+    ExamQuestion,
+    Item,
+    ItemKey,
+    Judgement,
+    Model,
+    Prediction,
+    ReplyFormat,
+    Usage,
+    now,
+)
+from eval_pipeline.runtime import Halted
+from eval_pipeline.settings.sections import PACKAGE
+from eval_pipeline.settings.settings import Settings
+from eval_pipeline.suites.benchmark import judge_prompt_of
+from eval_pipeline.suites.coding.judge import CodeJudge, Reviewed, Reviewer, ReviewError
+from eval_pipeline.suites.exam.judge import (
+    SCHEMA,
+    JudgedAnswer,
+    ReplyFormats,
+    Verdict,
+    fill,
+    formats_of,
+    judge_answer,
+    judge_request,
+    own_failing,
+    verdict_request,
+)
+from eval_pipeline.suites.exam.rules.grading import RULES_VERSION, RulesVerdict, grade_by_rules
+
+RULES = "rules"
+"""What the rules are called where others have the name of a model."""
+STEPS = "steps"
+"""The same for the steps that code is graded in."""
+
+
+@dataclass(frozen=True)
+class ModelJudge:
+    """A judge model, and how it is asked."""
+
+    model: Model
+    asking: Asking
+    prompt: str
+    max_tokens: int | None
+    formats: ReplyFormats
+    # What a server wrote with escapes is text only once it is read.
+    redact: Callable[[str], str] = str
+
+    async def judge(self, item: ExamQuestion, answer: str, shift: Shift) -> JudgedAnswer:
+        """Asks for a verdict; of the prediction the judge sees the answer and nothing else."""
+        ask = partial(self.asking.ask, shift=shift)
+        judged = await judge_answer(ask, partial(self._request, item, answer), self.formats)
+        return judged.model_copy(update={"verdict": self._without_keys(judged.verdict)})
+
+    def _without_keys(self, verdict: Verdict | None) -> Verdict | None:
+        if verdict is None:
+            return None
+        said = verdict.extracted_answer
+        texts = {
+            "reasoning": self.redact(verdict.reasoning),
+            "extracted_answer": None if said is None else self.redact(said),
+        }
+        return verdict.model_copy(update=texts)
+
+    def guess_usd(self, item: ExamQuestion, answer: str) -> float:
+        """What a verdict will cost, by the length of what the judge has to read."""
+        request = self._request(item, answer, self.formats.to_try()[0])
+        return self.asking.forecast.guess(request).cost_usd
+
+    def _request(self, item: ExamQuestion, answer: str, reply_format: ReplyFormat) -> ChatRequest:
+        return judge_request(
+            item,
+            answer,
+            self.model,
+            self.prompt,
+            max_tokens=self.max_tokens,
+            reply_format=reply_format,
+        )
+
+
+@dataclass(frozen=True)
+class Grader:
+    """Turns a prediction into a judgement: answers by a model or rules, code by its steps."""
+
+    launch: str
+    model: ModelJudge | None = None
+    rules: bool = False
+
+    @property
+    def judges_answers(self) -> bool:
+        """Whether it can do more than take code through its steps."""
+        return self.model is not None or self.rules
+
+    @cached_property
+    def judge(self) -> str:
+        """The name under which its verdicts are kept, those on code among them."""
+        names = ([RULES] if self.rules else []) + ([self.model.model.id] if self.model else [])
+        return "+".join(names) or STEPS
+
+    @cached_property
+    def version(self) -> str:
+        """Equal for verdicts that were given in the same way; what code needs, its items say."""
+        if not self.judges_answers:
+            return fingerprint(STEPS)
+        if self.model is None:
+            return fingerprint(RULES, RULES_VERSION)
+        parts = (self.model.prompt, SCHEMA, self.model.max_tokens)
+        return fingerprint(*parts, RULES_VERSION) if self.rules else fingerprint(*parts)
+
+    @cached_property
+    def prompt_hash(self) -> str | None:
+        """Of its prompt, as benchmark versions have it; None where no model is ever asked."""
+        return None if self.model is None else fingerprint(self.model.prompt)
+
+    async def grade_code(
+        self,
+        prediction: Prediction,
+        task: CodingTask,
+        judge: CodeJudge,
+        reviewer: Reviewer | None = None,
+    ) -> Judgement:
+        """The verdict on the files of one prediction, or why there is none."""
+        if reason := own_failing(prediction):
+            return self._judgement(prediction, outcome=Outcome.OK, score=0.0, reason=reason)
+        graded = await judge.grade_reply(task, prediction.answer or "", reviewer)
+        return self._judgement(
+            prediction,
+            outcome=Outcome.SANDBOX_ERROR if graded.score is None else Outcome.OK,
+            score=graded.score,
+            reason=graded.reason,
+            code=graded.code,
+            graded_by=STEPS,
+            usage=graded.usage,
+        )
+
+    async def grade(self, prediction: Prediction, item: ExamQuestion, shift: Shift) -> Judgement:
+        """The verdict on one prediction, or why there is none."""
+        if reason := own_failing(prediction):
+            return self._judgement(prediction, outcome=Outcome.OK, score=0.0, reason=reason)
+        answer = prediction.answer or ""
+        if self.rules:
+            said = grade_by_rules(item, answer)
+            if said.certain or self.model is None:
+                await asyncio.sleep(0)  # nothing is waited for, and others want their turn
+                return self._judgement(prediction, **_by_rules(said))
+        if self.model is None:
+            raise ValueError("A grader needs a model, the rules, or both.")
+        judged = await self.model.judge(item, answer, shift)
+        return self._judgement(prediction, graded_by=self.model.model.id, **_by_model(judged))
+
+    def guess_usd(self, few: Sequence[Prediction], items: Mapping[ItemKey, Item]) -> float | None:
+        """What a verdict will cost on average, judged by a few answers; None if nobody can tell."""
+        if self.model is None:
+            return 0.0
+        if not self.model.model.prices.known or not few:
+            return None
+        asked = [(items[one.key], one.answer or "") for one in few]
+        pairs = [(item, text) for item, text in asked if isinstance(item, ExamQuestion)]
+        unsure = [pair for pair in pairs if not self.rules or not grade_by_rules(*pair).certain]
+        return sum(self.model.guess_usd(*pair) for pair in unsure) / len(few)
+
+    def _judgement(self, prediction: Prediction, **result: object) -> Judgement:
+        return Judgement.model_validate(
+            {
+                "prediction_id": prediction.prediction_id,
+                "run_id": prediction.run_id,
+                "model": prediction.model,
+                "suite": prediction.suite,
+                "item_id": prediction.item_id,
+                "sample": prediction.sample,
+                "judge": self.judge,
+                "judge_version": self.version,
+                "prompt_hash": self.prompt_hash,
+                "launch": self.launch,
+                "finished_at": now(),
+                **result,
+            }
+        )
+
+
+def graders_of(
+    judges: Sequence[Model], settings: Settings, gateways: Gateways, launch: str
+) -> list[Grader]:
+    """One grader per judge, each asked through its own gateway and at its own pace."""
+    chosen = settings.judge
+    if not judges and chosen.rules != "only":
+        return [Grader(launch)]
+    if chosen.rules == "only":
+        return [Grader(launch, rules=True)]
+    prompt = judge_prompt_of(settings)
+    return [
+        Grader(
+            launch,
+            ModelJudge(
+                judge,
+                # The answers of all models go to the same judge, so they share its pace.
+                how_to_ask(judge, settings, gateways, chosen.num_workers),
+                prompt,
+                chosen.max_tokens,
+                ReplyFormats(formats_of(judge)),
+                settings.redact,
+            ),
+            rules=chosen.rules == "first",
+        )
+        for judge in judges
+    ]
+
+
+def _by_rules(said: RulesVerdict) -> dict[str, object]:
+    """What the rules are not certain of is not judged, whatever they lean to."""
+    decided = said.certain and said.correct is not None
+    return {
+        "outcome": Outcome.OK if decided else Outcome.UNDECIDED,
+        "score": float(bool(said.correct)) if decided else None,
+        "reason": said.reason,
+        "extracted_answer": said.extracted_answer,
+        "confidence": _share(said.confidence),
+        "graded_by": RULES,
+        "usage": FREE,
+    }
+
+
+def _by_model(judged: JudgedAnswer) -> dict[str, object]:
+    verdict, reply = judged.verdict, judged.reply
+    result: dict[str, object] = {
+        "outcome": judged.outcome,
+        "score": None,
+        "reason": judged.error,
+        "reply_format": judged.reply_format,
+        "attempts": judged.attempts,
+        "usage": judged.usage,
+    }
+    if reply is not None:
+        result |= {"raw_reply": reply.text or reply.refusal, "latency_s": reply.latency_s}
+    if verdict is not None:
+        result |= {
+            "score": float(verdict.correct),
+            "reason": verdict.reasoning,
+            "extracted_answer": verdict.extracted_answer,
+            "confidence": _share(verdict.confidence),
+        }
+    return result
+
+
+def _share(percentage: float | None) -> float | None:
+    return None if percentage is None else percentage / 100
+
+
+PROMPT = PACKAGE / "prompts" / "review.txt"
+
+
+@dataclass(frozen=True)
+class Reviewing:
+    """A model that reviews code, and how it is asked."""
+
+    model: Model
+    asking: Asking
+    prompt: str
+    max_tokens: int | None
+    formats: ReplyFormats
+
+    @classmethod
+    def by(cls, model: Model, settings: Settings, gateways: Gateways) -> "Reviewing":
+        judge = settings.judge
+        asking = how_to_ask(model, settings, gateways, judge.num_workers)
+        formats = ReplyFormats(formats_of(model))
+        return cls(model, asking, PROMPT.read_text("utf-8").strip(), judge.max_tokens, formats)
+
+    def within(self, shift: Shift) -> "ShiftReviewer":
+        """The same, asked and paid for as part of a shift."""
+        return ShiftReviewer(self, shift)
+
+    def request(
+        self, task: CodingTask, files: Files, criterion: str, reply_format: ReplyFormat
+    ) -> ChatRequest:
+        """One criterion at a time, so that each has a verdict and a reason of its own."""
+        shown = "\n\n".join(f"File {path}:\n{text}" for path, text in files.items())
+        values = {"task": task.question, "criterion": criterion, "files": shown}
+        filled = fill(self.prompt, values)
+        return verdict_request(self.model, self.prompt, filled, self.max_tokens, reply_format)
+
+
+@dataclass(frozen=True)
+class ShiftReviewer:
+    """The reviewer of one shift."""
+
+    reviewing: Reviewing
+    shift: Shift
+
+    @property
+    def name(self) -> str:
+        """Who it is and how it is asked."""
+        parts = (self.reviewing.prompt, self.reviewing.max_tokens)
+        return f"{self.reviewing.model.id}-{fingerprint(*parts)}"
+
+    async def review(self, task: CodingTask, files: Files) -> Reviewed:
+        """One result per criterion; what was paid for before one of them failed is not lost."""
+        tests: list[TestResult] = []
+        usages: list[Usage] = []
+        for criterion in task.config.review:
+            write = partial(self.reviewing.request, task, files, criterion)
+            ask = partial(self.reviewing.asking.ask, shift=self.shift)
+            try:
+                judged = await judge_answer(ask, write, self.reviewing.formats)
+            except Halted:
+                if not usages:
+                    raise
+                told = f"The AI grader {self.reviewing.model.id} was stopped before its end."
+                raise ReviewError(told, reduce(Usage.plus, usages)) from None
+            usages.append(judged.usage)
+            if judged.verdict is None:
+                told = f"The AI grader {self.reviewing.model.id}: {judged.error}"
+                raise ReviewError(told, reduce(Usage.plus, usages))
+            said = judged.verdict
+            name = f"review: {criterion}"
+            tests.append(TestResult(name=name, passed=said.correct, message=said.reasoning))
+        return Reviewed(tuple(tests), reduce(Usage.plus, usages, FREE))

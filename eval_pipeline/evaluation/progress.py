@@ -1,0 +1,237 @@
+"""How far the stages are: watched by whoever launched them in this process, while they work."""
+
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from eval_pipeline.evaluation.workers import Tally
+from eval_pipeline.records.outcome import Outcome
+from eval_pipeline.settings.sections import Budget
+
+RATE_OVER_S = 30.0
+ENOUGH_FOR_A_RATE = 5
+"""Where answers are rare, the rate is taken over so many of them, however long they took."""
+BETWEEN_SAMPLES_S = 1.0
+
+
+@dataclass
+class Stage:
+    """A stage at work: one tally per model, counted in another thread meanwhile."""
+
+    tallies: Sequence[Tally]
+    judges: Sequence[str] = ()
+    budget: Budget = field(default_factory=Budget)
+    simulated: Collection[str] = ()
+    over: bool = False
+
+
+@dataclass
+class Watch:
+    """The stages so far; the last one is at work, or was."""
+
+    stages: list[Stage] = field(default_factory=list)
+
+    @property
+    def stage(self) -> Stage | None:
+        return self.stages[-1] if self.stages else None
+
+
+_watch: ContextVar[Watch | None] = ContextVar("watch", default=None)
+
+
+@contextmanager
+def watching() -> Iterator[Watch]:
+    """Sees the stages that are launched within, together with whoever else watches."""
+    watch = _watch.get() or Watch()
+    before = _watch.set(watch)
+    try:
+        yield watch
+    finally:
+        _watch.reset(before)
+
+
+@contextmanager
+def under_way(describe: Callable[[], Stage]) -> Iterator[None]:
+    """Shows a stage to whoever watches; where nobody does, it is not even described."""
+    watch = _watch.get()
+    if watch is None:
+        yield
+        return
+    stage = describe()
+    watch.stages.append(stage)
+    try:
+        yield
+    finally:
+        stage.over = True
+
+
+class State(StrEnum):
+    """What is being done about a model, or why nothing is."""
+
+    WORKING = "working"
+    STOPPED = "stopped"
+    WAITING = "waiting"
+    DONE = "done"
+    CUT_SHORT = "cut short"
+    UNTOUCHED = "nothing done"
+
+
+class Phase(StrEnum):
+    """What the launch as a whole is at."""
+
+    PREPARING = "preparing"
+    WORKING = "working"
+    COMPUTING = "computing"
+
+
+def state_of(tally: Tally, *, over: bool) -> State:
+    """As far as its tally tells, which is the same for what waits and what has nothing to do."""
+    if tally.stopped is not None:
+        return State.STOPPED
+    if not tally.planned:
+        return State.UNTOUCHED if over else State.WAITING
+    if tally.asked >= tally.planned:
+        return State.DONE
+    return State.CUT_SHORT if over else State.WORKING
+
+
+class Pace:
+    """How fast something is counted, by what it was lately and not since the start."""
+
+    def __init__(self) -> None:
+        self._samples: deque[tuple[float, int]] = deque()
+
+    def note(self, now: float, done: int) -> None:
+        """So many are done now; times in which nothing comes need no sample."""
+        samples = self._samples
+        if samples and (samples[-1][1] == done or now - samples[-1][0] < BETWEEN_SAMPLES_S):
+            return
+        samples.append((now, done))
+        while len(samples) > 1 and self._is_enough(samples[1], now, done):
+            samples.popleft()
+
+    def rate(self, now: float, done: int) -> float | None:
+        """So many a second; None while there is nothing to tell it by."""
+        if not self._samples:
+            return None
+        began, before = self._samples[0]
+        return (done - before) / (now - began) if now > began and done > before else None
+
+    @staticmethod
+    def _is_enough(sample: tuple[float, int], now: float, done: int) -> bool:
+        return now - sample[0] >= RATE_OVER_S and done - sample[1] >= ENOUGH_FOR_A_RATE
+
+
+def left_s(left: int, rate: float | None) -> float | None:
+    """How long the rest will take; None if nobody can tell."""
+    return left / rate if rate else None
+
+
+@dataclass(frozen=True)
+class Failure:
+    """How many ended in this way; the model's own failings are results all the same."""
+
+    outcome: Outcome
+    count: int
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How far one model is."""
+
+    model: str
+    verb: str
+    state: State
+    done: int
+    planned: int
+    rate: float | None
+    left_s: float | None
+    cost_usd: float
+    estimated_usd: float | None
+    failures: tuple[Failure, ...]
+    stopped: str | None
+    simulated: bool = False
+
+
+@dataclass(frozen=True)
+class Glance:
+    """How far all of it is at one moment."""
+
+    stage: Stage | None
+    standings: tuple[Standing, ...]
+    elapsed_s: float
+    # With what the stages before this one have cost.
+    launch_usd: float
+
+    @property
+    def phase(self) -> Phase:
+        """A stage that was cut short stays what it was: nothing comes after it."""
+        if self.stage is None:
+            return Phase.PREPARING
+        if self.stage.over and all(one.state is not State.CUT_SHORT for one in self.standings):
+            return Phase.COMPUTING
+        return Phase.WORKING if self.standings else Phase.PREPARING
+
+    @property
+    def left_s(self) -> float | None:
+        """Until the slowest of those at work is done; nobody knows of those that wait."""
+        working = [one.left_s for one in self.standings if one.state is State.WORKING]
+        known = [left for left in working if left is not None]
+        return max(known) if known and len(known) == len(working) else None
+
+
+class Follower:
+    """Looks at what is watched every now and then, and so knows how fast it goes."""
+
+    def __init__(self, watch: Watch, began: float) -> None:
+        self._watch = watch
+        self._began = began
+        self._stage: Stage | None = None
+        self._paces: dict[str, Pace] = {}
+
+    def look(self, now: float) -> Glance:
+        """How far it is now."""
+        stage = self._watch.stage
+        if stage is not self._stage:
+            self._stage, self._paces = stage, {}
+        # Copies: the stages add to theirs while this looks.
+        tallies = list(stage.tallies) if stage else []
+        standings = tuple(self._standing(tally, now) for tally in tallies)
+        usd = sum(tally.cost_usd for one in list(self._watch.stages) for tally in list(one.tallies))
+        return Glance(stage, standings, now - self._began, usd)
+
+    def _standing(self, tally: Tally, now: float) -> Standing:
+        outcomes = dict(tally.outcomes)
+        done, pace = sum(outcomes.values()), self._paces.setdefault(tally.model, Pace())
+        if tally.planned:  # what it waits before that says nothing about its pace
+            pace.note(now, done)
+        rate = pace.rate(now, done)
+        stage = self._stage
+        return Standing(
+            model=tally.model,
+            verb=tally.verb,
+            state=state_of(tally, over=stage is None or stage.over),
+            done=done,
+            planned=tally.planned,
+            rate=rate,
+            left_s=left_s(tally.planned - done, rate),
+            cost_usd=tally.cost_usd,
+            estimated_usd=tally.estimated_usd,
+            failures=_failures(outcomes),
+            stopped=tally.stopped,
+            simulated=stage is not None and tally.model.partition(" by ")[0] in stage.simulated,
+        )
+
+
+def _failures(outcomes: dict[Outcome, int]) -> tuple[Failure, ...]:
+    """What has to be asked again comes first, then what is frequent."""
+    found = [Failure(outcome, count) for outcome, count in outcomes.items()]
+    return tuple(
+        sorted(
+            (one for one in found if one.outcome is not Outcome.OK),
+            key=lambda one: (one.outcome.is_result, -one.count),
+        )
+    )

@@ -1,0 +1,361 @@
+"""Runs: which items a run covers, which run is continued, what is left to ask in it."""
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import NamedTuple
+
+from eval_pipeline.errors import NothingFailedError, RunError
+from eval_pipeline.evaluation.state import (
+    PAST_RUNS,
+    PREDICTION_BRIEFS,
+    LastWords,
+    Pending,
+    count_results,
+    earlier_runs,
+    failed_items,
+    is_judged,
+    with_plan,
+)
+from eval_pipeline.journal import RUNS, Journal
+from eval_pipeline.records.run import (
+    FAILED_THERE,
+    IMPORTED_FROM,
+    ExamQuestion,
+    Item,
+    ItemKey,
+    Mode,
+    Model,
+    PlanFilter,
+    Run,
+    Scope,
+    now,
+)
+from eval_pipeline.results.runs import FoundRun
+from eval_pipeline.settings.sections import Experiment
+from eval_pipeline.suites.benchmark import Benchmark, past_items
+from eval_pipeline.suites.items import Brief, briefs
+from eval_pipeline.text import unknown
+
+
+@dataclass(frozen=True)
+class OpenRun:
+    """A run with what is left to ask in it."""
+
+    run: Run
+    pending: Pending
+    # Whether it is none of those that were opened before.
+    is_new: bool = False
+
+    @property
+    def done(self) -> int:
+        return self.run.planned - len(self.pending)
+
+
+class Failed(NamedTuple):
+    """What was wrong or had no result in a run."""
+
+    run_id: str
+    items: Collection[ItemKey]
+    # Whether they are being asked anew already, in a run that was interrupted.
+    begun: bool = False
+
+
+def choose(
+    items: Mapping[ItemKey, Item], model: Model, chosen: PlanFilter, failed: Failed | None = None
+) -> tuple[tuple[ItemKey, ...], Scope]:
+    """The plan for a model: its items in the data set's order, and how much of it they are."""
+    plan = tuple(
+        brief.key
+        for brief in planned(items, chosen)
+        if (model.sees_images or not brief.has_image)
+        and (failed is None or brief.key in failed.items)
+    )
+    return plan, scope_of(plan, items)
+
+
+def planned(items: Mapping[ItemKey, Item], chosen: PlanFilter) -> Iterator[Brief]:
+    """The items that pass the filter, whichever model is to be asked."""
+    wanted: Iterator[Brief] = (brief for brief in briefs(items) if _matches(brief, chosen))
+    if chosen.max_samples is None:
+        return wanted
+    return _first_of_each_suite(wanted, chosen.max_samples)
+
+
+def check_filter(items: Mapping[ItemKey, Item], chosen: PlanFilter) -> None:
+    """Refuses suites and categories that there are not, and a filter that nothing passes."""
+    found = list(briefs(items))
+    _known("suite", chosen.suites, {brief.key.suite for brief in found})
+    _known("category", chosen.categories, {brief.category for brief in found})
+    if next(planned(items, chosen), None) is None:
+        shown = chosen.model_dump_json(include=set(PlanFilter.model_fields), exclude_defaults=True)
+        raise RunError(f"No item passes the filter {shown}: evals list shows what there is.")
+
+
+def _known(noun: str, named: Iterable[str], known: Collection[str]) -> None:
+    for name in named:
+        if name not in known:
+            raise RunError(unknown(noun, name, sorted(known)))
+
+
+def scope_of(plan: Sequence[ItemKey], items: Mapping[ItemKey, Item]) -> Scope:
+    """How much of these items a plan covers."""
+    if len(plan) == len(items):
+        return Scope.FULL
+    without_image = (brief.key for brief in briefs(items) if not brief.has_image)
+    same = all(one == other for one, other in zip_longest(plan, without_image))
+    return Scope.TEXT if same else Scope.FILTERED
+
+
+_ALWAYS_NAMED = {"temperature", "max_tokens", "stream", "extra"}
+"""What of an experiment every run's parameters say."""
+CODING_PROMPT = "coding_prompt_hash"
+"""The parameter that only runs with coding tasks have."""
+EXAM_GUIDELINES = "exam_guidelines_hashes"
+"""The parameter that only runs have whose questions are asked with guidelines."""
+
+
+def new_run(
+    run_id: str,
+    model: Model,
+    benchmark: Benchmark,
+    chosen: PlanFilter,
+    *,
+    experiment_name: str,
+    experiment: Experiment,
+    system_prompt_hash: str,
+    coding_prompt_hash: str | None = None,
+    exam_guidelines_hashes: Mapping[str, str] | None = None,
+    samples: int = 1,
+    failed: Failed | None = None,
+) -> Run:
+    """The run that would be opened now; comparing it to earlier ones tells which can go on."""
+    # Settings that say more than which items there are do not belong to the filter.
+    chosen = PlanFilter(**chosen.model_dump(include=set(PlanFilter.model_fields)))
+    plan, scope = choose(benchmark.items, model, chosen, failed)
+    if failed is not None and not plan:
+        raise NothingFailedError(f"{model.id}: nothing failed in run {failed.run_id[:8]}.")
+    if not plan:
+        raise RunError(
+            f"Nothing to ask {model.id}: no item passes the filter {chosen.model_dump_json()}"
+            + ("." if model.sees_images else " that the model can read (it sees no images).")
+        )
+    coding = benchmark.version.coding_suites
+    has_code = bool(coding) and any(key.suite in coding for key in plan)
+    guided = exam_guidelines_hashes and {
+        suite: told
+        for suite, told in exam_guidelines_hashes.items()
+        if any(key.suite == suite for key in plan)
+    }
+    run = Run(
+        run_id=run_id,
+        model=model.id,
+        experiment=experiment_name,
+        benchmark_version=benchmark.version.benchmark_version,
+        plan=(),
+        plan_filter=chosen,
+        scope=scope,
+        parameters={
+            **experiment.model_dump(mode="json", include=_ALWAYS_NAMED),
+            "system_prompt_hash": system_prompt_hash,
+            "gateway": model.gateway,
+            # Named only where they are special, so that earlier runs are still the same.
+            **({} if model.dialect == "chat_completions" else {"dialect": model.dialect}),
+            **({"web_search": True} if experiment.web_search else {}),
+            **({CODING_PROMPT: coding_prompt_hash} if has_code else {}),
+            **({EXAM_GUIDELINES: guided} if guided else {}),
+        },
+        simulated=model.simulated,
+        opened_at=now(),
+        samples=samples,
+        failed_of=failed and failed.run_id,
+    )
+    # Not validated: that would make a second key for every item.
+    return run.model_copy(update={"plan": plan})
+
+
+def failed_in_latest(
+    journal: Journal, model: Model, experiment: str, *, but: Collection[str | None] = ()
+) -> Failed:
+    """What failed in the model's latest run under this experiment, except for these runs."""
+    past = [
+        run
+        for run in journal.read(PAST_RUNS, model.id)
+        if run.experiment == experiment and run.run_id not in but
+    ]
+    if not past:
+        raise RunError(f"{model.id} has no run under '{experiment}' yet: evals run -m {model.id}")
+    latest = max(past, key=lambda run: run.opened_at)
+    whole = next(journal.read_file(RUNS, model.id, latest.run_id))
+    if whole.failed_of is not None and _pending(journal, whole, failed_too=True):
+        return Failed(whole.failed_of, frozenset(whole.plan), begun=True)
+    return Failed(whole.run_id, failed_items(journal, whole))
+
+
+def open_run(
+    journal: Journal,
+    wanted: Run,
+    mode: Mode,
+    *,
+    run_id: str | None = None,
+    retry_of: str | None = None,
+) -> OpenRun:
+    """Continues the run that is meant, or opens `wanted` as a new one."""
+    opened = which_run(journal, wanted, mode, run_id=run_id, retry_of=retry_of)
+    if opened.is_new:
+        journal.write_whole(RUNS, wanted.model, wanted.run_id, records=[opened.run])
+    return opened
+
+
+def which_run(
+    journal: Journal,
+    wanted: Run,
+    mode: Mode,
+    *,
+    run_id: str | None = None,
+    retry_of: str | None = None,
+) -> OpenRun:
+    """The run that would go on or be opened, with what is left to ask; nothing is written."""
+    earlier = earlier_runs(journal, wanted)
+    run = _find(earlier, wanted, mode, run_id, retry_of)
+    if run is not None:
+        run = with_plan(run, wanted, journal)
+        found = OpenRun(run, _pending(journal, run, failed_too=mode is not Mode.RESUME))
+        chosen = mode in (Mode.RESUME, Mode.FIX) or run_id is not None
+        if chosen or run.run_id == wanted.run_id or found.pending or not is_judged(journal, run):
+            return found
+    if mode is not Mode.FRESH:
+        wanted = wanted.model_copy(update={"carry_from": _forebears(journal, earlier, wanted)})
+    return OpenRun(wanted, Pending(wanted.plan, range(wanted.planned)), is_new=True)
+
+
+def _forebears(journal: Journal, earlier: list[Run], wanted: Run) -> tuple[str, ...]:
+    """The runs that a new one carries over, those with most of its replies first.
+
+    None where it repeats a run that has them all: that is meant to be asked anew.
+    """
+    alike = [
+        run
+        for run in earlier
+        if (run.experiment, run.parameters) == (wanted.experiment, wanted.parameters)
+    ]
+    same = (run for run in alike if _covers(run, wanted))
+    if any(count_results(journal, run, wanted) == wanted.planned for run in same):
+        return ()
+    # Also those that have none: they may go on before this run does.
+    results = {run.run_id: count_results(journal, run, wanted) for run in alike}
+    return tuple(sorted(results, key=results.__getitem__, reverse=True))
+
+
+def _covers(run: Run, wanted: Run) -> bool:
+    """Whether it sets out to measure all that is wanted, in the same benchmark version."""
+    return (
+        run.benchmark_version == wanted.benchmark_version
+        and run.plan == wanted.plan
+        and run.samples >= wanted.samples
+    )
+
+
+def _find(
+    runs: list[Run], wanted: Run, mode: Mode, run_id: str | None, retry_of: str | None
+) -> Run | None:
+    # A step or a Dagster run that is tried again goes on with what it opened the first time.
+    for run in runs:
+        if run.run_id == wanted.run_id or (run.run_id == retry_of and run.matches(wanted)):
+            return run
+    if run_id is not None:
+        return _named(runs, run_id, wanted)
+    if mode is Mode.FRESH:
+        return None
+    return next((run for run in runs if run.matches(wanted)), None)
+
+
+def _named(runs: list[Run], run_id: str, wanted: Run) -> Run:
+    """The newest run whose id begins so."""
+    for run in runs:
+        if run.run_id.startswith(run_id):
+            return _asked_the_same_way(run, wanted)
+    known = ", ".join(run.run_id[:8] for run in runs[:5]) or "none"
+    raise RunError(f"{wanted.model} has no run {run_id}; its latest runs: {known}.")
+
+
+def _asked_the_same_way(run: Run, wanted: Run) -> Run:
+    """The run, unless going on with it would mix answers to different requests."""
+    names = run.parameters.keys() | wanted.parameters.keys()
+    # The prompt for code plays no part in a run that has none.
+    names -= {CODING_PROMPT} - run.parameters.keys()
+    if run.is_imported:  # what was not told can not be compared
+        names = run.parameters.keys() - {IMPORTED_FROM, FAILED_THERE}
+    changed = {name for name in names if run.parameters.get(name) != wanted.parameters.get(name)}
+    if run.experiment != wanted.experiment:
+        changed.add("experiment")
+    if changed:
+        raise RunError(
+            f"Run {run.run_id[:8]} of {run.model} was begun under the experiment "
+            f"'{run.experiment}' with another {' and another '.join(sorted(changed))} than now; "
+            "go on with the same, or open a fresh one."
+        )
+    return run
+
+
+def _pending(journal: Journal, run: Run, *, failed_too: bool) -> Pending:
+    briefs = journal.read(PREDICTION_BRIEFS, run.model, run.run_id)
+    words = LastWords(run.plan, briefs, run.samples)
+    return Pending(run.plan, words.missing(result=failed_too))
+
+
+def _matches(brief: Brief, chosen: PlanFilter) -> bool:
+    if chosen.suites and brief.key.suite not in chosen.suites:
+        return False
+    if chosen.categories and brief.category not in chosen.categories:
+        return False
+    if chosen.text_only and brief.has_image:
+        return False
+    path = f"{brief.key.suite}/{brief.category}/{brief.key.item_id}"
+    return not chosen.test_filter or re.search(chosen.test_filter, path) is not None
+
+
+def _first_of_each_suite(wanted: Iterable[Brief], count: int) -> Iterator[Brief]:
+    seen: dict[str, int] = {}
+    for brief in wanted:
+        suite = brief.key.suite
+        seen[suite] = seen.get(suite, 0) + 1
+        if seen[suite] <= count:
+            yield brief
+
+
+def refuse_without_text(run: Run, items: Mapping[ItemKey, Item]) -> None:
+    """Nobody can be asked, and nothing judged, by the id of a question."""
+    if not _has_text(run, items):
+        raise untold_error(run)
+
+
+def untold(journal: Journal, found: Iterable[FoundRun]) -> Iterator[Run]:
+    """Those of them that were imported without the text of their questions."""
+    # Many models of one launch were asked the same questions, which may be large.
+    told: dict[str, bool] = {}
+    for one in found:
+        run = next(journal.read_file(RUNS, one.model, one.run_id))
+        if not run.is_imported:
+            continue
+        version = run.benchmark_version
+        if version not in told:
+            told[version] = _has_text(run, past_items(journal, version))
+        if not told[version]:
+            yield run
+
+
+def untold_error(run: Run) -> RunError:
+    """What to do about it."""
+    name = run.run_id[:8]
+    return RunError(
+        f"Run {name} of {run.model} was imported without the text of its questions: name the "
+        "suite that has them under [[suites]] in eval_pipeline.toml (for Humanity's Last Exam "
+        f'hub = {{ repository = "cais/hle", … }}), then evals delete {name}, and import again.'
+    )
+
+
+def _has_text(run: Run, items: Mapping[ItemKey, Item]) -> bool:
+    first = items[run.plan[0]]
+    return not isinstance(first, ExamQuestion) or bool(first.question)

@@ -1,0 +1,167 @@
+"""What goes into the log of a run, from the tables, a few items at a time."""
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from shutil import copyfileobj
+from tempfile import TemporaryFile
+from typing import Any
+from zipfile import ZIP_DEFLATED, ZipFile
+
+import duckdb
+import orjson
+
+from eval_pipeline.errors import RunError
+from eval_pipeline.evaluation.item_prompt import Prompt, rebuilding
+from eval_pipeline.interop.inspect.header import Facts, header_of, names_of, start_of
+from eval_pipeline.interop.inspect.samples import Answered, Document, named, sample_of, summary_of
+from eval_pipeline.journal import Journal
+from eval_pipeline.records.run import Item, ItemKey
+from eval_pipeline.results.export import ExportError, replacing
+from eval_pipeline.results.queries import query, rows
+from eval_pipeline.results.runs import FoundRun, Row
+from eval_pipeline.settings.settings import Settings
+from eval_pipeline.suites.benchmark import past_items
+
+MEMORY = "128MB"
+AT_ONCE = 100
+"""So many items are in memory with all that is known of them."""
+
+
+@dataclass(frozen=True)
+class RunToLog:
+    """A run of one model with all that its log is made of."""
+
+    db: duckdb.DuckDBPyConnection
+    facts: Facts
+    keys: Sequence[ItemKey]
+    items: Mapping[ItemKey, Item]
+    prompt: Callable[[Item], Prompt]
+
+    @classmethod
+    def of(
+        cls,
+        db: duckdb.DuckDBPyConnection,
+        settings: Settings,
+        journal: Journal,
+        found: FoundRun,
+    ) -> "RunToLog":
+        """What is the same for all of its items."""
+        # What was read is not read again, so that to keep it would be in vain.
+        db.execute(f"set memory_limit = '{MEMORY}'")
+        about = {"run_id": found.run_id, "model": found.model}
+        (run,) = rows(query(db, "summaries/run_described", about))
+        run |= {"parameters": json.loads(run["parameters"])}
+        (used,) = rows(query(db, "inspect/used", about))
+        gradings = rows(query(db, "inspect/gradings", about))
+        if not gradings:
+            raise RunError(f"Run {found.run_id[:8]} of {found.model} has nothing to write.")
+        items = past_items(journal, run["benchmark_version"])
+        planned = {ItemKey(*one) for one in query(db, "inspect/planned", about).fetchall()}
+        keys = [key for key in items if key in planned]
+        suites = list(dict.fromkeys(key.suite for key in keys))
+        facts = Facts(run, used, gradings, suites, _names(keys, suites))
+        return cls(db, facts, keys, items, rebuilding(settings, journal, run))
+
+    def answered(self) -> Iterator[Answered]:
+        """Every planned reply, item by item in the order of the data set."""
+        for start in range(0, len(self.keys), AT_ONCE):
+            yield from self._some(range(start, min(start + AT_ONCE, len(self.keys))))
+
+    def _some(self, places: range) -> Iterator[Answered]:
+        keys = [self.keys[place] for place in places]
+        replies = {
+            (row["suite"], row["item_id"], row["sample"]): row
+            for row in self._asked("inspect/replies", keys)
+        }
+        verdicts: defaultdict[str, list[Row]] = defaultdict(list)
+        for row in self._asked("inspect/verdicts", keys):
+            verdicts[row["prediction_id"]].append(row)
+        for place, key in zip(places, keys, strict=True):
+            item = self.items[key]
+            name, prompt = self.facts.sample_ids[place], self.prompt(item)
+            for sample in range(self.facts.run["samples"]):
+                found = replies.get((*key, sample))
+                said = verdicts[found["prediction_id"]] if found else []
+                yield Answered(name, item, prompt, sample, found, said)
+
+    def _asked(self, name: str, keys: Sequence[ItemKey]) -> list[Row]:
+        run = self.facts.run
+        given = {"suites": [key.suite for key in keys], "items": [key.item_id for key in keys]}
+        found = query(self.db, name, {"run_id": run["run_id"], "model": run["model"], **given})
+        return rows(found)
+
+
+def _names(keys: Sequence[ItemKey], suites: Sequence[str]) -> list[str]:
+    """What samples are called: the items' ids, which are unique within a suite only."""
+    if len(suites) == 1:
+        return [named(key.item_id) for key in keys]
+    return [named(f"{key.suite}/{key.item_id}") for key in keys]
+
+
+PACKED_AS_WELL_AS = 3
+"""Of 9: better takes twice as long and saves a tenth."""
+
+
+def export_log(run: RunToLog, path: Path, *, force: bool = False) -> int:
+    """Writes the log, whole or not at all; returns how many samples are in it."""
+    write = _WRITERS.get(path.suffix.lower())
+    if write is None:
+        raise ExportError(
+            f"{path}: the name has to end in .eval (an archive) or .json (one document)."
+        )
+    if path.exists() and not force:
+        raise ExportError(
+            f"{path} is there already: name another file, or replace it with --force."
+        )
+    with replacing(path) as unfinished:
+        return write(run, unfinished)
+
+
+def _write_archive(run: RunToLog, path: Path) -> int:
+    header, count = header_of(run.facts), 0
+    with (
+        ZipFile(path, "w", ZIP_DEFLATED, compresslevel=PACKED_AS_WELL_AS) as archive,
+        TemporaryFile(dir=path.parent) as summaries,
+    ):
+        archive.writestr("_journal/start.json", _json(start_of(header)))
+        for count, (one, sample) in enumerate(_samples(run), start=1):
+            name = f"samples/{sample['id']}_epoch_{sample['epoch']}.json"
+            archive.writestr(name, _json(sample))
+            summaries.write(b"[" if count == 1 else b",")
+            summaries.write(_json(summary_of(sample, one.item.question)))
+        summaries.write(b"]" if count else b"[]")
+        summaries.seek(0)
+        with archive.open("summaries.json", "w") as target:
+            copyfileobj(summaries, target)
+        archive.writestr("header.json", _json(header))
+    return count
+
+
+def _write_document(run: RunToLog, path: Path) -> int:
+    header, count = header_of(run.facts), 0
+    with path.open("wb") as file:
+        file.write(_json(header).removesuffix(b"}") + b',"samples":[')
+        for count, (_, sample) in enumerate(_samples(run), start=1):
+            file.write(b"\n" if count == 1 else b",\n")
+            file.write(_json(sample))
+        file.write(b"]}\n")
+    return count
+
+
+_WRITERS: dict[str, Callable[[RunToLog, Path], int]] = {
+    ".eval": _write_archive,
+    ".json": _write_document,
+}
+
+
+def _samples(run: RunToLog) -> Iterator[tuple[Answered, Document]]:
+    names = names_of(run.facts.gradings)
+    return ((one, sample_of(one, names)) for one in run.answered())
+
+
+def _json(document: Any) -> bytes:
+    """Numbers that are none are null, moments as in ISO 8601."""
+    return orjson.dumps(document, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_UTC_Z)

@@ -1,0 +1,159 @@
+"""The other end of the line: a server that takes in runs, asked again when it has no time."""
+
+import gzip
+import random
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from io import BytesIO
+from ipaddress import ip_address
+from types import TracebackType
+from typing import Self, TypeVar
+
+import httpx
+from pydantic import SecretStr, ValidationError
+
+from eval_pipeline.errors import MendableError
+from eval_pipeline.gateways.limits import RetryPolicy, parse_retry_after
+from eval_pipeline.interop.remote.messages import Refusal
+from eval_pipeline.records.base import Record
+from eval_pipeline.records.run import now
+
+RETRIES = RetryPolicy(attempts=6, first_wait_s=1.0, longest_wait_s=30.0, total_s=600.0)
+TIMEOUT = httpx.Timeout(300.0, connect=20.0)
+PACKED_AS_WELL_AS = 5
+LONGEST_ANSWER = 500
+TRANSIENT = {408, 429, 500, 502, 503, 504}
+M = TypeVar("M", bound=Record)
+
+
+class PushError(MendableError):
+    """The server can not be reached, or does not take what it is sent."""
+
+    wrong_use = False
+
+
+class WrongAddressError(MendableError):
+    """Nothing is sent to such an address."""
+
+
+def checked_address(address: str, *, insecure_http: bool = False) -> str:
+    """The address of a server without a slash at its end, if a token may be sent there."""
+    try:
+        url = httpx.URL(address)
+    except httpx.InvalidURL:
+        raise WrongAddressError("--to: this is no address; it begins with https://") from None
+    if url.scheme not in ("http", "https") or not url.host:
+        raise WrongAddressError("--to: the address has to begin with https://")
+    if url.userinfo or url.query or url.fragment:
+        raise WrongAddressError("--to: the address has to be without user, query and fragment.")
+    if url.scheme == "http" and not is_loopback(url.host) and not insecure_http:
+        raise WrongAddressError(
+            f"Nothing was sent: to {url.host} the token would go unencrypted. Use https://, or "
+            "say --insecure-http if nobody can listen."
+        )
+    return str(url).rstrip("/")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether it is this machine."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+@dataclass(frozen=True)
+class _Trouble:
+    """Why a request was in vain."""
+
+    words: str
+    transient: bool = False
+    retry_after: float | None = None
+
+
+class Server:
+    """Takes posts; says what is wrong in its own words, without the token."""
+
+    def __init__(
+        self,
+        address: str,
+        token: SecretStr,
+        *,
+        redact: Callable[[str], str],
+        retries: RetryPolicy = RETRIES,
+    ) -> None:
+        self._redact = redact
+        self._retries = retries
+        self._client = httpx.Client(
+            base_url=address,
+            headers={"Authorization": f"Bearer {token.get_secret_value()}"},
+            timeout=TIMEOUT,
+            # A proxy would see what is not encrypted.
+            trust_env=address.startswith("https://"),
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._client.close()
+
+    def post(
+        self, path: str, answer: type[M], content: Iterable[bytes] = (), media_type: str = ""
+    ) -> M:
+        """What the server answers to this content; asked again as long as that may help."""
+        began, attempt = time.monotonic(), 0
+        packed = _packed(content) if media_type else b""
+        headers = {"Content-Type": media_type, "Content-Encoding": "gzip"} if media_type else {}
+        while True:
+            attempt += 1
+            said = self._once(path, answer, packed, headers)
+            if not isinstance(said, _Trouble):
+                return said
+            wait = self._retries.wait_after(
+                attempt,
+                transient=said.transient,
+                retry_after=said.retry_after,
+                jitter=random.random(),  # noqa: S311  (nobody gains by guessing it)
+                elapsed_s=time.monotonic() - began,
+            )
+            if wait is None:
+                raise PushError(self._redact(said.words))
+            time.sleep(wait)
+
+    def _once(
+        self, path: str, answer: type[M], packed: bytes, headers: dict[str, str]
+    ) -> M | _Trouble:
+        try:
+            response = self._client.post(path, content=packed, headers=headers)
+        except httpx.TransportError as error:
+            return _Trouble(f"The server can not be reached ({error}).", transient=True)
+        if response.is_success:
+            with suppress(ValidationError):
+                return answer.model_validate_json(response.content)
+            return _Trouble("The server's answer can not be understood: is that its address?")
+        retry_after = parse_retry_after(response.headers.get("Retry-After"), now())
+        transient = response.status_code in TRANSIENT or retry_after is not None
+        return _Trouble(_words(response), transient, retry_after)
+
+
+def _packed(content: Iterable[bytes]) -> bytes:
+    """Bit by bit: the items of a benchmark are much larger unpacked."""
+    packed = BytesIO()
+    with gzip.GzipFile(fileobj=packed, mode="wb", compresslevel=PACKED_AS_WELL_AS) as file:
+        file.writelines(content)
+    return packed.getvalue()
+
+
+def _words(response: httpx.Response) -> str:
+    with suppress(ValidationError):
+        said = Refusal.model_validate_json(response.content).error[:LONGEST_ANSWER]
+        return f"The server says ({response.status_code}): {said}"
+    return f"The server answers with status {response.status_code}: is that its address?"

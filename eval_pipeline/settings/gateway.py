@@ -1,0 +1,159 @@
+"""A gateway and its models as the settings describe them: where they are and how they are asked."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, HttpUrl, JsonValue
+
+from eval_pipeline.records.base import Record
+from eval_pipeline.records.run import DialectName, ModelId, Prices
+
+
+def _an_http_address(url: str) -> str:
+    HttpUrl(url)
+    return url.rstrip("/")
+
+
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")]
+Address = Annotated[str, AfterValidator(_an_http_address)]
+
+
+class RateLimits(Record):
+    """What a gateway or a model lets through; None means no limit is known."""
+
+    requests_per_minute: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    tokens_per_minute: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+
+
+def _nothing_of_ours(extra: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    if ours := sorted({"model", "messages", "input", "stream", "stream_options"} & extra.keys()):
+        raise ValueError(f"extra must not set {', '.join(ours)}: that is decided elsewhere")
+    return extra
+
+
+Extra = Annotated[dict[str, JsonValue], AfterValidator(_nothing_of_ours)]
+"""Further parameters of a request, as its dialect names them."""
+
+
+class StaticModel(Record):
+    """A model written into the settings instead of being asked of the gateway."""
+
+    id: ModelId
+    request_name: str | None = None
+    provider: str | None = None
+    display_name: str | None = None
+    input_modalities: tuple[str, ...] = ("text",)
+    context_length: int | None = Field(default=None, ge=1)
+    max_output_tokens: int | None = Field(default=None, ge=1)
+    prices: Prices = Prices()
+    system_role: bool = True
+    temperature: bool = True
+    json_schema: bool = True
+    streaming: bool = True
+    web_search: bool = False
+    dialect: DialectName | None = None
+
+
+class Override(RateLimits):
+    """What is known better here than in the gateway's list, and how this model is asked."""
+
+    system_role: bool | None = None
+    temperature: bool | None = None
+    json_schema: bool | None = None
+    streaming: bool | None = None
+    web_search: bool | None = None
+    input_modalities: tuple[str, ...] | None = None
+    max_output_tokens: int | None = Field(default=None, ge=1)
+    dialect: DialectName | None = None
+    prices: Prices | None = None
+    max_tokens: int | None = Field(default=None, ge=1)
+    extra: Extra = {}
+
+    def listed(self) -> dict[str, Any]:
+        """What it says about the model itself, for the catalog."""
+        asked = {"max_tokens", "extra", "requests_per_minute", "tokens_per_minute"}
+        return {
+            name: value
+            for name in type(self).model_fields.keys() - asked
+            if (value := getattr(self, name)) is not None
+        }
+
+
+GatewayKind = Literal["demo", "zenmux", "openrouter", "openai", "anthropic"]
+KEY_VARIABLES: Mapping[GatewayKind, str | None] = {
+    "demo": None,
+    "zenmux": "ZENMUX_API_KEY",
+    "openrouter": "OPENROUTER_API_KEY",
+    "openai": "OPENAI_API_KEY",
+    "anthropic": "ANTHROPIC_API_KEY",
+}
+ADDRESSES: Mapping[GatewayKind, str | None] = {
+    "demo": None,
+    "zenmux": "https://zenmux.ai/api/v1",
+    "openrouter": "https://openrouter.ai/api/v1",
+    "openai": "https://api.openai.com/v1",
+    "anthropic": "https://api.anthropic.com/v1",
+}
+MODEL_LISTS: Mapping[GatewayKind, str | None] = {
+    "demo": None,
+    "zenmux": "https://zenmux.ai/api/frontend/model/available/list",
+    "openrouter": None,
+    "openai": None,
+    # Without the limit it lists the first twenty.
+    "anthropic": "https://api.anthropic.com/v1/models?limit=1000",
+}
+# Where a dialect is spoken, if not below the gateway's address.
+DIALECT_ADDRESSES: Mapping[GatewayKind, Mapping[DialectName, str]] = {
+    "zenmux": {"messages": "https://zenmux.ai/api/anthropic/v1"},
+}
+
+
+class Gateway(RateLimits):
+    """Where models are asked: an address, the name of the key's variable, a way to list models."""
+
+    name: Name
+    kind: GatewayKind
+    base_url: Address | None = None
+    models_url: Address | None = None
+    api_key_variable: str | None = None
+    dialect: DialectName | None = None
+    dialect_urls: dict[DialectName, Address] = {}
+    models: tuple[StaticModel, ...] = ()
+
+    @property
+    def routes(self) -> bool:
+        """Whether it passes a model that names no provider to one of several."""
+        return self.kind in ("zenmux", "openrouter")
+
+    @property
+    def own_dialect(self) -> DialectName:
+        """What its models are asked in unless they say otherwise."""
+        return self.dialect or ("messages" if self.kind == "anthropic" else "chat_completions")
+
+    def dialect_address(self, dialect: DialectName) -> str | None:
+        """Where that dialect is spoken; None means the simulated gateway."""
+        known = {} if self.base_url else DIALECT_ADDRESSES.get(self.kind, {})
+        return self.dialect_urls.get(dialect) or known.get(dialect) or self.address
+
+    @property
+    def key_variable(self) -> str | None:
+        """A server of one's own is not sent the key of a public gateway unless told so."""
+        return self.api_key_variable or (None if self.base_url else KEY_VARIABLES[self.kind])
+
+    @property
+    def address(self) -> str | None:
+        """None means the simulated gateway, which the pipeline starts by itself."""
+        return self.base_url or ADDRESSES[self.kind]
+
+    @property
+    def needs_key(self) -> bool:
+        """A public gateway needs its key; a server of one's own may do without."""
+        public = self.base_url is None and ADDRESSES[self.kind] is not None
+        return public or self.api_key_variable is not None
+
+    @property
+    def list_address(self) -> str | None:
+        """Where the models are listed, if not at `/models` below the address."""
+        if self.models_url is None and self.base_url is None:
+            return MODEL_LISTS[self.kind]
+        return self.models_url

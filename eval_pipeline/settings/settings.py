@@ -1,0 +1,328 @@
+"""Every setting: eval_pipeline.toml, .env and the environment, read once into a frozen record."""
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, Self, TypeVar
+from urllib.parse import quote
+
+from pydantic import Field, HttpUrl, SecretStr, ValidationError, field_validator, model_validator
+
+from eval_pipeline.records.base import Record
+from eval_pipeline.records.run import Model, ModelId
+from eval_pipeline.settings.gateway import KEY_VARIABLES, Address, Gateway, Name, Override
+from eval_pipeline.settings.loading import (
+    SettingsError,
+    apply_environment,
+    explain,
+    keys,
+    read_toml,
+    with_dotenv,
+)
+from eval_pipeline.settings.sections import (
+    Analysis,
+    Automation,
+    Budget,
+    Coding,
+    Concurrency,
+    Deployment,
+    Experiment,
+    Judge,
+    Plan,
+    Reliability,
+    Requests,
+    Selection,
+    Suite,
+    Web,
+)
+
+SETTINGS_FILE = "eval_pipeline.toml"
+SHORTEST_SECRET = 6
+WEBHOOK = "EVALS_WEBHOOK_URL"
+"""Who knows this address can post there, so it is kept like a key."""
+TOKEN = "EVALS_TOKEN"  # noqa: S105  (the name of a variable)
+"""What `evals push` shows the server that it sends runs to."""
+CONVEX_KEY = "EVALS_CONVEX_ADMIN_KEY"
+"""Of the Convex backend that code is graded on: emptied, so never one that Convex itself names."""
+PRODUCTION = "EVALS_PRODUCTION"
+"""Says that production is meant: `evals --production` sets it, for all that it starts."""
+DEFAULT, BRANCHES, DATA = "dev", "refs/heads/", "data"
+FOREIGN = "pull_request_target"
+R = TypeVar("R", bound=Record)
+
+
+class Settings(Record):
+    """Everything that can be set; frozen, and safe to print (keys stay hidden)."""
+
+    root: Path
+    data_dir: Path = Path(DATA)
+    # Where the files that models write are kept for people to look at, if anywhere.
+    output_dir: Path | None = None
+    suites: tuple[Suite, ...] = Field(min_length=1)
+    gateways: tuple[Gateway, ...] = Field(min_length=1)
+    selection: Selection = Selection()
+    overrides: dict[ModelId, Override] = {}
+    plan: Plan = Plan()
+    judge: Judge = Judge()
+    reliability: Reliability = Reliability()
+    coding: Coding = Coding()
+    analysis: Analysis = Analysis()
+    concurrency: Concurrency = Concurrency()
+    budget: Budget = Budget()
+    requests: Requests = Requests()
+    automation: Automation = Automation()
+    web: Web = Web()
+    deployment: Name = "dev"
+    deployments: dict[Name, Deployment] = {}
+    # How logs are written: for people, or one JSON object per line.
+    log: Literal["text", "json"] = "text"
+    experiment: Name = "default"
+    experiments: dict[Name, Experiment] = Field(default={}, validate_default=True)
+    keys: dict[str, SecretStr] = {}
+    # Whether somebody says that production is meant, and the branch that CI is on.
+    means_production: bool = False
+    branch: str | None = None
+    hub_endpoint: Address | None = None
+
+    @field_validator("experiments")
+    @classmethod
+    def _with_known(cls, experiments: dict[str, Experiment]) -> dict[str, Experiment]:
+        """Whoever adds an experiment has not said anything about those that there always are."""
+        default = experiments.get("default", Experiment())
+        variations = {
+            "default": {},
+            "no_guidelines": {"guidelines": False},
+            "web_search": {"web_search": True},
+            "web_search_no_guidelines": {"guidelines": False, "web_search": True},
+        }
+        known = {name: default.model_copy(update=said) for name, said in variations.items()}
+        return {**known, **experiments}
+
+    @model_validator(mode="after")
+    def _names_are_known(self) -> Self:
+        if self.experiment not in self.experiments:
+            known = ", ".join(sorted(self.experiments))
+            raise ValueError(f"experiment: must be one of: {known}; got '{self.experiment}'")
+        for field, named in (("suites", self.suites), ("gateways", self.gateways)):
+            names = [entry.name for entry in named]
+            if twice := sorted({name for name in names if names.count(name) > 1}):
+                raise ValueError(f"{field}: the name '{twice[0]}' is used twice")
+        return self
+
+    @property
+    def here(self) -> Deployment:
+        """The deployment that these settings are of."""
+        return self.deployments.get(self.deployment, Deployment())
+
+    @property
+    def production(self) -> Deployment | None:
+        """The deployment marked as production whose results are meant, by this name or another."""
+        others = (one for one in self.deployments.values() if self._shares_results_with(one))
+        return next((one for one in (self.here, *others) if one.production), None)
+
+    def _shares_results_with(self, other: Deployment) -> bool:
+        return self.path(other.data_dir or Path(DATA)).resolve() == self.data.resolve()
+
+    @property
+    def data(self) -> Path:
+        return self.root / self.data_dir
+
+    @property
+    def journal(self) -> Path:
+        return self.data / "journal"
+
+    @property
+    def database(self) -> Path:
+        return self.data / "evals.duckdb"
+
+    @property
+    def tokens(self) -> Path:
+        return self.data / "tokens.json"
+
+    @property
+    def reports(self) -> Path:
+        return self.root / "reports"
+
+    @property
+    def plots(self) -> Path:
+        return self.reports / "plots"
+
+    def path(self, path: Path) -> Path:
+        """A path of the settings, which are relative to the settings file."""
+        return self.root / path
+
+    def key(self, variable: str | None) -> SecretStr | None:
+        return self.keys.get(variable) if variable else None
+
+    @property
+    def webhook(self) -> SecretStr | None:
+        """Where notifications are posted to, if anywhere."""
+        return self.key(WEBHOOK)
+
+    def redact(self, text: str) -> str:
+        """The text without any of the keys, for everything that a server had a hand in."""
+        for spelling, variable in self._spelled_keys:
+            text = text.replace(spelling, f"[{variable}]")
+        return text
+
+    def redacted(self, record: R) -> R:
+        """The record without any of the keys in its texts, however they came to be there."""
+        return type(record).model_validate_json(self.redact(record.model_dump_json()))
+
+    @cached_property
+    def _spelled_keys(self) -> list[tuple[str, str]]:
+        """Longest first, so that a key which begins with another one goes as a whole."""
+        spelled = [
+            (spelling, variable)
+            for variable, key in self.keys.items()
+            # Placeholders such as "none" or "EMPTY" are no secrets, and are words of their own.
+            if len(key.get_secret_value()) >= SHORTEST_SECRET
+            for spelling in _spellings(key.get_secret_value())
+        ]
+        return sorted(spelled, key=lambda pair: len(pair[0]), reverse=True)
+
+    def overridden(self, changes: Mapping[str, Any]) -> Self:
+        """These settings with some of them changed for one launch; the changes are checked too."""
+        values = self.model_dump()
+        for name, value in changes.items():
+            known = values.get(name)
+            both = isinstance(known, dict) and isinstance(value, Mapping)
+            values[name] = {**values[name], **value} if both else value
+        try:
+            return type(self).model_validate(values)
+        except ValidationError as error:
+            raise SettingsError(explain(error, "run config", {})) from None
+
+    def gateway(self, name: str) -> Gateway:
+        for gateway in self.gateways:
+            if gateway.name == name:
+                return gateway
+        raise SettingsError(f"{SETTINGS_FILE}: gateways: no gateway is named '{name}'.")
+
+    def override(self, model: Model) -> Override:
+        """What is set for this model; what names the very id wins over all its providers'."""
+        found = [self.overrides.get(name) for name in (f"{model.vendor}/{model.name}", model.id)]
+        values: dict[str, Any] = {}
+        for one in filter(None, found):
+            extra = {**values.get("extra", {}), **one.extra}
+            values |= {name: getattr(one, name) for name in one.model_fields_set}
+            values["extra"] = extra
+        return Override(**values)
+
+    @classmethod
+    def of_deployment(cls, name: str) -> Self:
+        """The settings of another deployment than the one that is meant here."""
+        elsewhere = {key: text for key, text in os.environ.items() if key != "EVALS_DATA_DIR"}
+        return cls.from_env({**elsewhere, "EVALS_DEPLOYMENT": name})
+
+    @classmethod
+    def from_env(cls, environment: Mapping[str, str] | None = None) -> Self:
+        """Reads the settings file and lets .env and the environment override it."""
+        given = dict(os.environ if environment is None else environment)
+        path = Path(given.get("EVALS_SETTINGS", SETTINGS_FILE)).absolute()
+        env = with_dotenv(given, path.parent)
+        values = read_toml(path)
+        _refuse_no_sandbox(values, path.name)
+        _complete_deployments(values)
+        sources = apply_environment(values, env)
+        _apply_deployment(values, sources, path.name)
+        values |= {"root": path.parent, "keys": keys(_key_variables(values), env)}
+        values |= {"means_production": bool(env.get(PRODUCTION)), "branch": _branch(env)}
+        _refuse_no_address(values["keys"].get(WEBHOOK))
+        try:
+            return cls.model_validate(values)
+        except ValidationError as error:
+            raise SettingsError(explain(error, path.name, sources)) from None
+
+
+def _complete_deployments(values: dict[str, Any]) -> None:
+    """Each says where its results are, also if the top of the file says it for all.
+
+    So they are known for whose they are, by whatever name and variables somebody comes to them.
+    """
+    known = values.get("deployments")
+    for said in known.values() if isinstance(known, dict) else ():
+        if isinstance(said, dict):
+            said.setdefault("data_dir", values.get("data_dir", DATA))
+
+
+def _apply_deployment(
+    values: dict[str, Any], sources: Mapping[tuple[str, ...], str], source: str
+) -> None:
+    """What the deployment says wins over the rest of the file, and the environment over both."""
+    name, known = values.get("deployment", DEFAULT), values.get("deployments", {})
+    if not isinstance(known, dict) or not isinstance(name, str) or name not in (DEFAULT, *known):
+        there = ", ".join(sorted({DEFAULT, *known})) if isinstance(known, dict) else DEFAULT
+        raise SettingsError(f"{source}: deployment: must be one of: {there}.")
+    said = known.get(name, {})
+    if not isinstance(said, dict):  # which is told when it is checked
+        return
+    if "data_dir" in said and ("data_dir",) not in sources:
+        values["data_dir"] = said["data_dir"]
+    if isinstance(said.get("budget"), dict):
+        from_environment = {field[1] for field in sources if field[0] == "budget"}
+        ours = {name: one for name, one in said["budget"].items() if name not in from_environment}
+        values["budget"] = {**values.get("budget", {}), **ours}
+    if isinstance(wanted := said.get("gateways"), list):
+        values["gateways"] = _chosen(values.get("gateways"), wanted, name, source)
+
+
+def _chosen(gateways: object, wanted: Sequence[object], name: str, source: str) -> list[Any]:
+    there = [one for one in gateways if isinstance(one, dict)] if isinstance(gateways, list) else []
+    names = [one.get("name") for one in there]
+    if missing := [one for one in wanted if one not in names]:
+        raise SettingsError(
+            f"{source}: deployments.{name}.gateways: no gateway is named '{missing[0]}'."
+        )
+    return [one for one in there if one.get("name") in wanted]
+
+
+def _branch(env: Mapping[str, str]) -> str | None:
+    """The branch whose code CI runs, if this is CI."""
+    # For pull_request_target GitHub names the branch that is merged into, whoever wrote the code.
+    if env.get("GITHUB_ACTIONS") != "true" or env.get("GITHUB_EVENT_NAME") == FOREIGN:
+        return None
+    reference = env.get("GITHUB_REF", "")
+    return reference.removeprefix(BRANCHES) if reference.startswith(BRANCHES) else None
+
+
+def _refuse_no_sandbox(values: Mapping[str, Any], source: str) -> None:
+    """To run unknown code unguarded is said each time, not once and for all."""
+    coding = values.get("coding")
+    if isinstance(coding, dict) and coding.get("isolation") == "none":
+        raise SettingsError(
+            f"{source}: coding.isolation: must be bwrap or container; to do without a sandbox, "
+            "say so in each launch (--unsafe-no-sandbox)."
+        )
+
+
+def _refuse_no_address(webhook: str | None) -> None:
+    try:
+        HttpUrl(webhook or "https://nowhere")
+    except ValidationError:
+        raise SettingsError(
+            f"environment variable {WEBHOOK}: must be an address that begins with https:// "
+            "(or http://)."
+        ) from None
+
+
+def _key_variables(values: Mapping[str, Any]) -> list[str]:
+    """Which variables hold keys: those of the gateways' kinds, and those that gateways name."""
+    named = {"HF_TOKEN", WEBHOOK, TOKEN, CONVEX_KEY, *filter(None, KEY_VARIABLES.values())}
+    gateways = values.get("gateways")
+    for gateway in gateways if isinstance(gateways, list) else ():
+        if isinstance(gateway, dict) and isinstance(gateway.get("api_key_variable"), str):
+            named.add(gateway["api_key_variable"])
+    return sorted(named)
+
+
+def _spellings(secret: str) -> set[str]:
+    """A secret as it is, and as JSON and addresses write it."""
+    return {
+        secret,
+        json.dumps(secret)[1:-1],
+        json.dumps(secret, ensure_ascii=False)[1:-1],
+        quote(secret, safe=""),
+    }

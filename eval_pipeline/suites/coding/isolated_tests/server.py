@@ -1,0 +1,313 @@
+"""Runs in the answer's sandbox: imports its modules and does with them what tests ask for."""
+
+import asyncio
+import copy
+import enum
+import functools
+import importlib
+import inspect
+import json
+import os
+import sys
+import types
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from eval_pipeline.suites.coding.isolated_tests import values as plain
+from eval_pipeline.suites.coding.isolated_tests.errors import (
+    decode_error,
+    encode_error,
+    known_class,
+    known_place,
+)
+from eval_pipeline.suites.coding.isolated_tests.values import describe, enum_base
+from eval_pipeline.suites.coding.isolated_tests.wire import Frames, Nonsense, channel_of
+
+_FUNCTIONS = (
+    types.FunctionType,
+    types.MethodType,
+    types.BuiltinFunctionType,
+    types.MethodWrapperType,
+    functools.partial,
+)
+
+
+class Objects:
+    """All objects that the other side holds on to, and the names by which it found the first."""
+
+    def __init__(self, interface: Mapping[str, Sequence[str]]) -> None:
+        self._kept: list[Any] = []
+        self._numbers: dict[int, int] = {}
+        self._classes: dict[type, int] = {}
+        self._new_classes: list[dict[str, Any]] = []
+        self._named: dict[tuple[str, str], Any] = {}
+        self._places: dict[int, list[str]] = {}
+        for module, names in interface.items():
+            for name in names:
+                self._load(module, name)
+
+    def _load(self, module: str, name: str) -> None:
+        found = getattr(importlib.import_module(module), name)
+        self._named[module, name] = found
+        if isinstance(found, type) or callable(found):
+            self._places.setdefault(id(found), [module, name])
+
+    def place(self, kind: Any) -> list[str] | None:
+        """By which name of the interface the other side knows it."""
+        return self._places.get(id(kind))
+
+    def new_classes(self) -> list[dict[str, Any]]:
+        """Descriptions that the other side has not been told yet."""
+        told, self._new_classes = self._new_classes, []
+        return told
+
+    def interface(self) -> dict[str, dict[str, Any]]:
+        """All names of the interface with what they are."""
+        told: dict[str, dict[str, Any]] = {}
+        for (module, name), found in self._named.items():
+            told.setdefault(module, {})[name] = self._told(found)
+        return told
+
+    def _told(self, found: Any) -> dict[str, Any]:
+        if not isinstance(found, type):
+            if callable(found):
+                return {"kind": "function", "async": inspect.iscoroutinefunction(found)}
+            return {"kind": "constant", "value": self.encode(found)}
+        words = describe(found, self.place) | {"kind": "class"}
+        if issubclass(found, BaseException):
+            return words | {"kind": "exception", "above": self._error_place(found.__mro__[1:])}
+        if issubclass(found, enum.Enum):
+            values = {name: one.value for name, one in found.__members__.items()}
+            members = {name: self.encode(value) for name, value in values.items()}
+            return words | {"kind": "enum", "members": members, "base": enum_base(found)}
+        if issubclass(found, tuple) and hasattr(found, "_fields"):
+            defaults = getattr(found, "_field_defaults", {})
+            fields = {"fields": list(found._fields), "defaults": self.encode(dict(defaults))}
+            return words | {"kind": "namedtuple"} | fields
+        return words
+
+    def encode(self, value: Any, depth: int = 0) -> Any:
+        """A value for the other side."""
+        return plain.encode(value, self._other, depth)
+
+    def _other(self, value: Any, depth: int) -> Any:
+        if place := self.place(value):
+            return ["ref", *place]
+        if isinstance(value, type) and (known := known_place(value)):
+            return ["error", *known]
+        if isinstance(value, BaseException):
+            return ["exception", self.encode_error(value)]
+        if isinstance(value, enum.Enum) and (place := self.place(type(value))):
+            return ["member", *place, value.name]
+        if isinstance(value, tuple) and hasattr(value, "_fields"):
+            return self._named_tuple(value, depth)
+        if any(map(self.place, type(value).__mro__)):
+            return self._kept_here(value)
+        parent = plain.as_parent(value)
+        return self._kept_here(value) if parent is value else self.encode(parent, depth)
+
+    def _named_tuple(self, value: Any, depth: int) -> Any:
+        parts = [self.encode(part, depth + 1) for part in value]
+        if place := self.place(type(value)):
+            return ["tuple_of", *place, *parts]
+        return ["namedtuple", type(value).__name__, list(value._fields), *parts]
+
+    def _kept_here(self, value: Any) -> Any:
+        number = self._number(value)
+        if inspect.iscoroutine(value):
+            return ["awaitable", number]
+        if isinstance(value, _FUNCTIONS):
+            return ["function", number, inspect.iscoroutinefunction(value)]
+        return ["object", number, self._class_number(type(value))]
+
+    def _number(self, value: Any) -> int:
+        """Kept for good, so that no other object ever gets its number."""
+        if id(value) not in self._numbers:
+            self._numbers[id(value)] = len(self._kept)
+            self._kept.append(value)
+        return self._numbers[id(value)]
+
+    def _class_number(self, kind: type) -> int:
+        if kind not in self._classes:
+            self._classes[kind] = len(self._classes)
+            words = describe(kind, self.place) | {"number": self._classes[kind]}
+            self._new_classes.append(words)
+        return self._classes[kind]
+
+    def encode_error(self, error: BaseException) -> dict[str, Any]:
+        """An exception for the other side, to be raised there as what it is."""
+        words = encode_error(error, self.encode, lambda kind: self._error_place(kind.__mro__))
+        return words | {"number": self._number(error)}
+
+    def _error_place(self, parents: Sequence[type]) -> list[Any]:
+        """The class itself if both sides know it, else its name and the nearest that they know."""
+        for kind in parents:
+            found = ["ref", *place] if (place := self.place(kind)) else None
+            known = known_place(kind) if issubclass(kind, BaseException) else None
+            found = found or (["error", *known] if known else None)
+            if found:
+                return found if kind is parents[0] else ["like", parents[0].__name__, found]
+        return ["like", parents[0].__name__, ["error", "builtins", "Exception"]]
+
+    def decode(self, data: Any, depth: int = 0) -> Any:
+        """A value of the other side."""
+        return plain.decode(data, self._read, depth)
+
+    def _read(self, data: list[Any], depth: int) -> Any:
+        match data:
+            case ["object", int(number), *_]:
+                return self._kept[number]
+            case ["ref", module, name]:
+                return self._named[module, name]
+            case ["error", module, name]:
+                return known_class(module, name)
+            case ["member", module, name, member]:
+                return self._named[module, name][member]
+            case ["tuple_of", module, name, *parts]:
+                kind = self._named[module, name]
+                return kind._make([self.decode(part, depth + 1) for part in parts])
+            case ["exception", dict(words)]:
+                return decode_error(words, self.decode, self.decode)
+        raise LookupError(data[0])
+
+
+def operate(value: Any, name: str, arguments: Sequence[Any]) -> Any:
+    """What an operator or a builtin function asks of an object's class."""
+    if name in ("__copy__", "__deepcopy__"):
+        return copy.copy(value) if name == "__copy__" else copy.deepcopy(value)
+    return getattr(type(value), name)(value, *arguments)
+
+
+Request = dict[str, Any]
+
+
+class Server:
+    """Answers one request after the other, or many at once where an event loop runs."""
+
+    def __init__(self, frames: Frames, objects: Objects) -> None:
+        self._frames, self._objects = frames, objects
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+
+    def serve(self) -> None:
+        """Until the other side has gone; an event loop here lasts as long as the one there."""
+        request = self._frames.receive()
+        while True:
+            if request["loop"] is None:
+                self._answer(request)
+                request = self._frames.receive()
+            else:
+                request = asyncio.run(self._serve_loop(request))
+
+    async def _serve_loop(self, first: Request) -> Request:
+        """All requests of one event loop; gives the first that is not of it."""
+        loop, number = asyncio.get_running_loop(), first["loop"]
+        after: asyncio.Future[Request] = loop.create_future()
+        self._take(first)
+
+        def read(*, more: bool = True) -> None:
+            try:
+                if more:
+                    self._frames.read_more()
+                while not after.done() and (request := self._frames.buffered()):
+                    self._take(request) if request["loop"] == number else after.set_result(request)
+            except (EOFError, Nonsense):
+                leave()
+
+        read(more=False)
+        loop.add_reader(self._frames.fileno(), read)
+        try:
+            return await after
+        finally:
+            loop.remove_reader(self._frames.fileno())
+
+    def _take(self, request: Request) -> None:
+        """Begins with a request, or cancels one that was begun."""
+        if request["do"] != "cancel":
+            self._tasks[request["id"]] = asyncio.create_task(self._answer_in_loop(request))
+        elif task := self._tasks.get(request["id"]):
+            task.cancel()
+
+    def _answer(self, request: Request) -> None:
+        try:
+            self._reply(request, self._done(request))
+        except BaseException as error:  # noqa: BLE001  (whatever an answer raises is its result)
+            self._raised(request, error)
+
+    async def _answer_in_loop(self, request: Request) -> None:
+        try:
+            result = self._done(request)
+            self._reply(request, await result if request["wait"] else result)
+        except BaseException as error:  # noqa: BLE001  (whatever an answer raises is its result)
+            self._raised(request, error)
+        finally:
+            del self._tasks[request["id"]]
+
+    def _done(self, request: Request) -> Any:
+        target = self._objects.decode(request["on"])
+        arguments = self._objects.decode(request["args"])
+        named = self._objects.decode(request["named"])
+        request["given"] = (arguments, named)
+        name = request["name"]
+        done: Mapping[str, Callable[[], Any]] = {
+            "describe": self._objects.interface,
+            "call": lambda: target(*arguments, **named),
+            "method": lambda: getattr(target, name)(*arguments, **named),
+            "get": lambda: getattr(target, name),
+            "set": lambda: setattr(target, name, *arguments),
+            "delete": lambda: delattr(target, name),
+            "operate": lambda: operate(target, name, arguments),
+            "await": lambda: target,
+        }
+        return done[request["do"]]()
+
+    def _reply(self, request: Request, result: Any) -> None:
+        if request["do"] == "describe":
+            self._send(request, {"interface": result})
+        else:
+            self._send(request, {"value": self._objects.encode(result)})
+
+    def _raised(self, request: Request, error: BaseException) -> None:
+        cancelled = isinstance(error, asyncio.CancelledError)
+        words = {"cancelled": True} if cancelled else {"raised": self._objects.encode_error(error)}
+        self._send(request, words)
+
+    def _send(self, request: Request, words: dict[str, Any]) -> None:
+        words |= {"id": request["id"], "classes": self._objects.new_classes()}
+        if given := request.pop("given", None):
+            words |= self._changed(request, *given)
+        self._frames.send(words)
+
+    def _changed(
+        self, request: Request, arguments: Sequence[Any], named: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """What the call made of its arguments, if it is not what they were."""
+        now = [self._objects.encode(list(arguments)), self._objects.encode(dict(named))]
+        return {} if now == [request["args"], request["named"]] else {"changed": now}
+
+
+def leave() -> None:
+    """At once, whatever threads or handlers an answer has left behind."""
+    sys.stdout.flush()
+    os._exit(0)
+
+
+def main(interface: Mapping[str, Sequence[str]]) -> None:
+    """Imports the modules and serves; that they can not be imported is the first answer."""
+    frames = Frames(channel_of(os.environ))
+    sys.path.insert(0, os.getcwd())  # noqa: PTH109
+    try:
+        server = Server(frames, Objects(interface))
+    except BaseException as error:
+        frames.send({"broken": f"{type(error).__name__}: {error}"})
+        raise
+    frames.send({"ready": True})
+    try:
+        server.serve()
+    except (EOFError, OSError):
+        leave()
+
+
+if __name__ == "__main__":
+    asked = json.loads(sys.argv[1])
+    del sys.argv[1:]
+    main(asked)

@@ -1,0 +1,249 @@
+"""Tests of Convex functions: run by vitest, told over a channel, and believed only if all fits."""
+
+import asyncio
+import json
+import socket
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, nullcontext
+from dataclasses import dataclass, replace
+from secrets import token_hex
+from string import Template
+
+from pydantic import ValidationError
+
+from eval_pipeline.records.base import Record
+from eval_pipeline.records.coding import CodingTask, Files, Step, TestResult
+from eval_pipeline.suites.coding.files import private_folder, write_files
+from eval_pipeline.suites.coding.sandbox.base import Command, Finished, Limits, SandboxError
+from eval_pipeline.suites.coding.toolchains.base import GraderError, Workbench
+from eval_pipeline.suites.coding.toolchains.convex import project_steps
+from eval_pipeline.suites.coding.toolchains.convex.backend import Ask, Backend
+from eval_pipeline.suites.coding.toolchains.convex.layout import PROJECT, SOURCES, tests_argv
+from eval_pipeline.suites.coding.toolchains.convex.project import Project, project
+from eval_pipeline.text import clean
+
+LONGEST_REPORT = 4 << 20
+"""Bytes that tests may have to tell."""
+LONGEST_MESSAGE = 2000
+LONGEST_REASON = 300
+CANARIES = Template((SOURCES / "harness" / "canary.txt").read_text("utf-8"))
+"""Tests that must fail, or else whoever says what passed is not to be believed."""
+CANARIES_FAILED = 1
+"""How vitest ends where some tests failed, as the canaries always do."""
+GONE = 10.0
+"""Seconds until a channel, of which the other end is dead, is given up."""
+
+
+class Words(Record):
+    """One line of the report: a test's result, or that there are no more."""
+
+    secret: str
+    test: str | None = None
+    passed: bool = False
+    message: str = ""
+    end: bool = False
+    errors: tuple[str, ...] = ()
+    # Of a backend, where there is one; it is answered and not kept.
+    ask: Ask | None = None
+
+
+@dataclass(frozen=True)
+class Report:
+    """What came over the channel, signed with the secret."""
+
+    tests: tuple[TestResult, ...]
+    canaries: tuple[TestResult, ...]
+    ended: bool
+    errors: tuple[str, ...]
+
+
+async def take_tests(
+    limits: Limits, task: CodingTask, workbench: Workbench, server: Backend | None = None
+) -> Step:
+    """Runs the grader's files and says what is to be made of what they tell."""
+    secret, token = token_hex(16), token_hex(4)
+    config = "vitest.project.config.js" if task.is_project else "vitest.config.js"
+    async with (
+        server.held(workbench.home) if server else nullcontext(),
+        _placed(task, token, workbench, limits, server) as seen,
+    ):
+        argv = tests_argv(PROJECT, config)
+        command = Command(argv, mounts=seen.mounts, env=seen.env, limits=limits)
+        finished, told = await _run(command, workbench, secret, token, server)
+    report = _read(told, secret, token)
+    expected = len(_canary_names(token)) * len(_tests(task))
+    results = _results(report.tests, workbench.expected_tests)
+    problem = _problem(finished, report, expected) or _failure(results)
+    return Step(
+        name="tests",
+        status="failed" if problem else "passed",
+        reason=problem or "",
+        output=finished.output,
+        seconds=finished.seconds,
+        tests=results,
+    )
+
+
+@asynccontextmanager
+async def _placed(
+    task: CodingTask, token: str, workbench: Workbench, limits: Limits, server: Backend | None
+) -> AsyncIterator[Project]:
+    """The answer and the grader's files with canaries, where these expect each other."""
+    files = _with_canaries(task, token)
+    if task.is_project:
+        project_steps.link_tools(workbench.folder)
+        more = project_steps.beside(task)
+        if is_served := "deploy" in (task.config.steps or ("deploy",)):
+            more[project_steps.DESCRIPTION] = await project_steps.description(
+                task, workbench, limits, server
+            )
+        if server:
+            await project_steps.deploy(workbench, server)
+        by = "" if not is_served else "remote" if server else "here"
+        with project_steps.graded_by(files, workbench, more) as seen:
+            yield Project(seen.mounts, {**seen.env, "EVALS_SERVED": by})
+        return
+    with private_folder("grader") as grader:
+        write_files(grader, {path.removeprefix("grader/"): text for path, text in files.items()})
+        with project(workbench, {"grader": grader}) as seen:
+            yield seen
+
+
+def _tests(task: CodingTask) -> list[str]:
+    """The files that have tests; of a checkout only the eval's own, whatever that imports."""
+    own = f"evals/{task.id}/grader.test.ts" if task.is_project else ".test.ts"
+    return [path for path in task.grader if path.endswith(own)]
+
+
+def _canary_names(token: str) -> list[str]:
+    return [line for line in CANARIES.substitute(token=token).splitlines() if token in line]
+
+
+def _with_canaries(task: CodingTask, token: str) -> Files:
+    """The grader's files, with canaries after every file's own tests."""
+    if not (tests := _tests(task)):
+        raise GraderError(f"{task.id} has no grader/*.test.ts.")
+    canaries = CANARIES.substitute(token=token)
+    return {path: text + canaries if path in tests else text for path, text in task.grader.items()}
+
+
+async def _run(
+    command: Command, workbench: Workbench, secret: str, token: str, server: Backend | None
+) -> tuple[Finished, bytes]:
+    ours, theirs = socket.socketpair()
+    with ours:
+        ours.sendall(json.dumps({"secret": secret, "canary": token}).encode() + b"\n")
+        ours.setblocking(False)  # noqa: FBT003
+        listening = asyncio.create_task(_listen(ours, secret, server))
+        try:
+            finished = await workbench.sandbox.run(replace(command, channel=theirs))
+            return finished, await asyncio.wait_for(listening, GONE)
+        except TimeoutError as error:
+            raise SandboxError("Something of the tests is still alive.") from error
+        finally:
+            theirs.close()
+            listening.cancel()
+
+
+async def _listen(channel: socket.socket, secret: str, server: Backend | None) -> bytes:
+    """Everything until the other end is closed; who tells too much is not listened to.
+
+    What is to be asked of a backend is asked on the way, and is no part of the report.
+    """
+    loop = asyncio.get_running_loop()
+    heard, line = bytearray(), bytearray()
+    while len(heard) + len(line) <= LONGEST_REPORT:
+        try:
+            chunk = await loop.sock_recv(channel, 1 << 16)
+        except ConnectionError:
+            break
+        if not chunk:
+            break
+        *whole_lines, rest = (bytes(line) + chunk).split(b"\n")
+        line = bytearray(rest)
+        for one in whole_lines:
+            asked = _words(one) if server else None
+            if server and asked and asked.ask and asked.secret == secret:
+                said = json.dumps(await server.answer(asked.ask)).encode() + b"\n"
+                await loop.sock_sendall(channel, said)
+            else:
+                heard += one + b"\n"
+    return bytes(heard + line)[:LONGEST_REPORT]
+
+
+def _read(told: bytes, secret: str, token: str) -> Report:
+    """The lines that carry the secret; others were not written by the reporter."""
+    words = [one for line in told.splitlines() if (one := _words(line)) and one.secret == secret]
+    ends = [one for one in words if one.end]
+    tests = [
+        TestResult(name=one.test, passed=one.passed, message=_shown(one.message))
+        for one in words
+        if one.test is not None
+    ]
+    return Report(
+        tests=tuple(test for test in tests if token not in test.name),
+        canaries=tuple(test for test in tests if token in test.name),
+        ended=len(ends) == 1 and words[-1].end,
+        errors=tuple(_shown(error) for one in ends for error in one.errors),
+    )
+
+
+def _shown(message: str) -> str:
+    """An answer decides what its errors say, and they are shown to people."""
+    return clean(message.encode(), LONGEST_MESSAGE)
+
+
+def _words(line: bytes) -> Words | None:
+    try:
+        return Words.model_validate_json(line)
+    except ValidationError:
+        return None
+
+
+def _results(tests: Sequence[TestResult], expected: Sequence[str] | None) -> tuple[TestResult, ...]:
+    """One result per expected test; those that nobody expects are failures too."""
+    counts = Counter(test.name for test in tests)
+    by_name = {test.name: test for test in tests}
+    names = counts if expected is None else dict.fromkeys((*expected, *counts))
+    return tuple(
+        _result(
+            name, by_name.get(name), counts[name], expected=expected is None or name in expected
+        )
+        for name in names
+    )
+
+
+def _result(name: str, test: TestResult | None, count: int, *, expected: bool) -> TestResult:
+    if test is None:
+        return TestResult(name=name, passed=False, message="did not run")
+    if count > 1:
+        return TestResult(name=name, passed=False, message="ran more than once")
+    if not expected:
+        return TestResult(name=name, passed=False, message="is not among the grader's tests")
+    return test
+
+
+def _problem(finished: Finished, report: Report, canaries: int) -> str | None:
+    """Why the report can not be believed, or what went wrong besides the tests."""
+    if finished.ending != "exited":
+        return f"The tests were ended: {finished.ending}."
+    if not report.ended:
+        return "The tests did not come to their end."
+    if report.errors:
+        return " ".join(report.errors[0].split())[:LONGEST_REASON]
+    if len(report.canaries) != canaries or any(test.passed for test in report.canaries):
+        return "Tests that must fail did not: the answer interferes with how it is graded."
+    if finished.exit_code != CANARIES_FAILED:
+        return f"The tests ended with exit code {finished.exit_code}."
+    return None
+
+
+def _failure(results: Sequence[TestResult]) -> str | None:
+    if not results:
+        return "No test ran."
+    failed = next((test for test in results if not test.passed), None)
+    if failed is None:
+        return None
+    message = failed.message.strip().partition("\n")[0]
+    return f"{failed.name}: {message}" if message else failed.name

@@ -1,0 +1,201 @@
+"""Convex functions in TypeScript, as far as they can be checked without a Convex backend."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from eval_pipeline.records.coding import CodingTask, Files, Step, StepName, TaskLimits
+from eval_pipeline.suites.coding.sandbox.base import Command, Finished, Limits
+from eval_pipeline.suites.coding.toolchains.base import Workbench
+from eval_pipeline.suites.coding.toolchains.convex import layout, project_steps
+from eval_pipeline.suites.coding.toolchains.convex import prepare as preparing
+from eval_pipeline.suites.coding.toolchains.convex.backend import KIND, Backend, is_nobodys_fault
+from eval_pipeline.suites.coding.toolchains.convex.project import (
+    COLLECTED,
+    Project,
+    keep_generated,
+    project,
+    take_out_generated,
+)
+from eval_pipeline.suites.coding.toolchains.convex.tests import take_tests
+
+SECONDS: dict[StepName, float] = {
+    "install": 60,
+    "deploy": 90,
+    "typecheck": 120,
+    "lint": 120,
+    "tests": 60,
+}
+SELDOM_LONG: tuple[StepName, ...] = ("install", "deploy")
+"""Steps that hardly an answer makes long; types can be written that take a compiler for ever."""
+NOT_DEPLOYED = (
+    "Code was generated and every module can be bundled; there is no Convex backend to deploy to."
+)
+_MODULE = re.compile(r"convex/(\w+/)*(\w+|auth\.config)\.ts", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Convex:
+    """bun, convex, convex-test, tsc, eslint and vitest, in versions that are locked."""
+
+    name: str = "convex"
+    steps: tuple[StepName, ...] = ("install", "deploy", "typecheck", "lint", "tests")
+    # To which whole projects are deployed; without one, convex-test stands in for it.
+    server: Backend | None = None
+
+    @property
+    def version(self) -> str:
+        return layout.version()
+
+    def is_prepared(self, home: Path) -> bool:
+        return preparing.is_prepared(home)
+
+    def prepare(self, home: Path) -> None:
+        preparing.prepare(home)
+
+    def refuses(self, path: str, *, project: bool = False) -> str | None:
+        """Everything but modules, for whatever else tools find decides how they check."""
+        if project:
+            return project_steps.refusal(path)
+        if path == "package.json" or path.startswith("convex/_generated/"):
+            return None  # the former is only read, the latter is generated anew
+        if _MODULE.fullmatch(path):
+            return None
+        return (
+            "an answer consists of package.json and TypeScript modules in convex/, "
+            "with names of letters, digits and underscores"
+        )
+
+    def backend(self, task: CodingTask) -> str | None:
+        if "deploy" not in (task.config.steps or self.steps):
+            return None
+        return KIND if self.server and task.is_project else "convex-test"
+
+    async def run(self, step: StepName, task: CodingTask, workbench: Workbench) -> Step:
+        match step:
+            case "install":
+                return await _install(task, workbench)
+            case "deploy":
+                made = await _deploy(task, workbench)
+                if made.status != "skipped" or not self.server or not task.is_project:
+                    return made
+                return await _pushed(made, self.server, workbench)
+            case "tests":
+                server = self.server if self.backend(task) == KIND else None
+                return await take_tests(_limits(step, task), task, workbench, server)
+            case "typecheck" | "lint":
+                return await _check(step, task, workbench)
+            case "filesystem":
+                raise ValueError("The files are checked before they come here.")
+
+
+async def _install(task: CodingTask, workbench: Workbench) -> Step:
+    """Whether all that the answer depends on is there already; nothing is fetched."""
+    if not task.is_project and not (workbench.folder / "convex").is_dir():
+        return Step(name="install", status="failed", reason="The answer has no convex/ folder.")
+    manifest = workbench.folder / "package.json"
+    if not manifest.is_file():
+        return Step(name="install", status="passed")
+    argv = layout.install_argv(layout.PROJECT, *(("project",) if task.is_project else ()))
+    with project(workbench, {"answer.json": manifest}, whole=task.is_project) as seen:
+        finished = await _ended("install", _command(argv, seen, "install", task), workbench)
+    step = _step("install", finished)
+    status = project_steps.install_status(finished) if task.is_project else None
+    return step.model_copy(update={"status": status}) if status else step
+
+
+async def _check(step: StepName, task: CodingTask, workbench: Workbench) -> Step:
+    """Types or style, each with one command; a project may take several, until one fails."""
+    files: Files = {}
+    argvs = [(layout.typecheck_argv if step == "typecheck" else layout.lint_argv)(layout.PROJECT)]
+    if task.is_project and step == "typecheck":
+        argvs = project_steps.typecheck_commands(workbench)
+    elif task.is_project:
+        argvs, files = project_steps.lint_commands(task, workbench), task.grader
+    with _seen(files, task, workbench) as seen:
+        for argv in argvs:
+            done = _step(step, await _ended(step, _command(argv, seen, step, task), workbench))
+            if done.status != "passed":
+                break
+    return done
+
+
+async def _deploy(task: CodingTask, workbench: Workbench) -> Step:
+    """Generates code beside the answer's, in place of any that it brought along."""
+    take_out_generated(workbench.folder)
+    with project(workbench, {}, whole=task.is_project) as seen:
+        command = _command(layout.deploy_argv(layout.PROJECT), seen, "deploy", task)
+        finished = await _ended("deploy", replace(command, collect=(COLLECTED,)), workbench)
+    step = _step("deploy", finished)
+    if step.status != "passed":
+        return step
+    keep_generated(finished, workbench.folder)
+    if task.is_project:
+        project_steps.settle(workbench)
+    return step.model_copy(update={"status": "skipped", "reason": NOT_DEPLOYED})
+
+
+async def _pushed(step: Step, server: Backend, workbench: Workbench) -> Step:
+    """Deploys what could be bundled; its code gets to run there and nowhere else."""
+    async with server.held(workbench.home):
+        done = await server.deploy(workbench.folder, workbench.home)
+    told = {"output": done.output, "reason": ""}
+    if done.succeeded:
+        return step.model_copy(update={**told, "status": "passed"})
+    lines = [line.strip() for line in done.output.splitlines() if line.strip()]
+    reason = next((line for line in lines if "rror" in line), "It could not be deployed.")
+    status = "error" if is_nobodys_fault(done.output) else "failed"
+    return step.model_copy(update={**told, "status": status, "reason": reason})
+
+
+@contextmanager
+def _seen(files: Files, task: CodingTask, workbench: Workbench) -> Iterator[Project]:
+    if task.is_project:
+        with project_steps.graded_by(files, workbench) as seen:
+            yield seen
+    else:
+        with project(workbench, {}) as seen:
+            yield seen
+
+
+def _command(argv: tuple[str, ...], seen: Project, step: StepName, task: CodingTask) -> Command:
+    return Command(argv, mounts=seen.mounts, env=seen.env, limits=_limits(step, task))
+
+
+def _limits(step: StepName, task: CodingTask) -> Limits:
+    of_task = task.config.limits.get(step, TaskLimits())
+    return Limits(
+        seconds=of_task.seconds or (project_steps.SECONDS if task.is_project else SECONDS)[step],
+        memory_mb=of_task.memory_mb or 2048,
+        processes=128,  # threads count too
+    )
+
+
+async def _ended(step: StepName, command: Command, workbench: Workbench) -> Finished:
+    """How the command ended; what the machine may have caused counts only if it comes again.
+
+    The second time it is the answer, which must not get away by crashing a compiler.
+    """
+    finished = await workbench.sandbox.run(command)
+    if finished.ending == "killed" or (step in SELDOM_LONG and finished.ending != "exited"):
+        finished = await workbench.sandbox.run(command)
+    return finished
+
+
+def _step(name: StepName, finished: Finished) -> Step:
+    """What the tool's end means; no answer can make reading its manifest take long."""
+    status: Literal["passed", "failed", "error"] = "failed"
+    reason = f"The step was ended: {finished.ending}."
+    if finished.succeeded:
+        status, reason = "passed", ""
+    elif finished.ending == "exited":
+        lines = (line.strip() for line in finished.output.splitlines())
+        reason = next((line for line in lines if line), f"exit code {finished.exit_code}")
+    elif name == "install" and finished.ending == "timeout":
+        status = "error"
+    return Step(
+        name=name, status=status, reason=reason, output=finished.output, seconds=finished.seconds
+    )

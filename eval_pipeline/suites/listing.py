@@ -1,0 +1,144 @@
+"""What there is to run: suites with their categories and items, and the experiments."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from eval_pipeline.errors import MendableError
+from eval_pipeline.evaluation.runs import planned
+from eval_pipeline.records.run import PlanFilter, SuiteKind
+from eval_pipeline.settings.sections import Experiment
+from eval_pipeline.settings.settings import Settings
+from eval_pipeline.suites.benchmark import Benchmark
+from eval_pipeline.suites.items import Brief, briefs
+from eval_pipeline.text import unknown
+
+
+class OfferError(MendableError):
+    """There is nothing of the name that was given."""
+
+
+class Category(NamedTuple):
+    """A category of a suite, and how many of its items can be read without seeing images."""
+
+    category: str
+    items: int
+    text_items: int
+
+
+class OfferedSuite(NamedTuple):
+    """A suite as the settings name it."""
+
+    suite: str
+    kind: SuiteKind
+    items: int
+    text_items: int
+    categories: Sequence[Category]
+
+
+class OfferedItem(NamedTuple):
+    """An item as the models read it; `input` is text or image, as in metrics."""
+
+    suite: str
+    category: str
+    item_id: str
+    kind: SuiteKind
+    input: str
+    question: str
+
+
+class OfferedExperiment(NamedTuple):
+    """An experiment with what is not as in `default`; of that, what is not as built in."""
+
+    experiment: str
+    is_chosen: bool
+    varies: Mapping[str, Any]
+
+
+def suites(benchmark: Benchmark) -> list[OfferedSuite]:
+    """Every suite with its categories, in the order of the settings."""
+    known = list(briefs(benchmark.items))
+    return [
+        _suite(
+            version.suite, version.kind, [one for one in known if one.key.suite == version.suite]
+        )
+        for version in benchmark.version.suites
+    ]
+
+
+def items(
+    benchmark: Benchmark, *, suite: str | None, category: str | None, pattern: str
+) -> Iterator[OfferedItem]:
+    """The items of a suite, of a category, and that match a regular expression."""
+    chosen = _chosen(benchmark, suite, category, pattern)
+    for brief in planned(benchmark.items, chosen):
+        item, has_image = benchmark.items[brief.key], brief.has_image
+        shown = "image" if has_image else "text"
+        yield OfferedItem(*_path(brief), item.kind, shown, item.question)
+
+
+def experiments(settings: Settings) -> list[OfferedExperiment]:
+    """Every experiment, the default first."""
+    default = settings.experiments["default"]
+    return [
+        OfferedExperiment(
+            name,
+            name == settings.experiment,
+            _differences(one, Experiment() if name == "default" else default),
+        )
+        for name, one in settings.experiments.items()
+    ]
+
+
+def as_json(
+    suites: Sequence[OfferedSuite], experiments: Sequence[OfferedExperiment]
+) -> dict[str, Any]:
+    """Both as plain values."""
+    return {
+        "suites": [
+            {**one._asdict(), "categories": [each._asdict() for each in one.categories]}
+            for one in suites
+        ],
+        "experiments": [one._asdict() for one in experiments],
+    }
+
+
+def _chosen(
+    benchmark: Benchmark, suite: str | None, category: str | None, pattern: str
+) -> PlanFilter:
+    names = [version.suite for version in benchmark.version.suites]
+    if suite is not None and suite not in names:
+        raise OfferError(unknown("suite", suite, names))
+    known = {one.category for one in briefs(benchmark.items) if suite in (None, one.key.suite)}
+    if category is not None and category not in known:
+        raise OfferError(unknown("category", category, sorted(known)))
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise OfferError(f"'{pattern}' is no regular expression: {error}.") from None
+    return PlanFilter(
+        suites=(suite,) if suite else (),
+        categories=(category,) if category else (),
+        test_filter=pattern,
+    )
+
+
+def _suite(name: str, kind: SuiteKind, found: Sequence[Brief]) -> OfferedSuite:
+    of_all = Counter(one.category for one in found)
+    of_text = Counter(one.category for one in found if not one.has_image)
+    categories = [Category(one, of_all[one], of_text[one]) for one in sorted(of_all)]
+    return OfferedSuite(name, kind, of_all.total(), of_text.total(), categories)
+
+
+def _path(brief: Brief) -> tuple[str, str, str]:
+    return brief.key.suite, brief.category, brief.key.item_id
+
+
+def _differences(one: Experiment, other: Experiment) -> dict[str, Any]:
+    values = one.model_dump(mode="json")
+    return {
+        name: values[name]
+        for name in Experiment.model_fields
+        if getattr(one, name) != getattr(other, name)
+    }

@@ -1,0 +1,87 @@
+"""Texts of somebody else's, made harmless where they are shown."""
+
+import re
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+
+_MARKUP = re.compile(r"([\\`*_\[\]<>|#~&])")
+_FENCES = re.compile(r"`+|~+")
+_SHORTEST_FENCE = 3
+
+
+def printable(text: str) -> str:
+    """Without what a terminal would obey: models and servers have a hand in many texts."""
+    if text.isprintable():
+        return text
+    return "".join(one if one in "\n\t" or one.isprintable() else "\ufffd" for one in text)
+
+
+def plain(text: str) -> str:
+    """A text of somebody else's that is to be read as it is, not as Markdown."""
+    return _MARKUP.sub(r"\\\1", text)
+
+
+def fenced(text: str, language: str = "text") -> str:
+    """A code block in Markdown with a text of somebody else's, which nothing in it can end.
+
+    `language` is ours, never theirs.
+    """
+    shown = printable(text.replace("\r\n", "\n")).strip("\n")
+    longest = max(map(len, _FENCES.findall(shown)), default=0)
+    fence = "`" * max(_SHORTEST_FENCE, longest + 1)
+    return f"{fence}{language}\n{shown}\n{fence}"
+
+
+MOST_NAMED = 5
+LEAST_ALIKE = 0.5
+
+
+def unknown(
+    noun: str, name: str, known: Iterable[str] | Mapping[str, str], *, where: str = ""
+) -> str:
+    """Says in a sentence that there is none of that name, and which come closest.
+
+    What can be spelled in several ways is known as a mapping from each of them to its name.
+    """
+    pairs = known.items() if isinstance(known, Mapping) else ((one, one) for one in known)
+    spellings = {spelling.casefold(): one for spelling, one in pairs}
+    close = _close(name.casefold(), list(spellings))
+    named = list(dict.fromkeys(spellings[text] for text in close or spellings))[:MOST_NAMED]
+    how = "closest" if close else "there are, for example"
+    told = f"; {how}: {', '.join(named)}" if named else ""
+    return f"There is no {noun} '{name}'{where}{told}."
+
+
+def _close(wanted: str, spellings: list[str]) -> list[str]:
+    parts = [text for text in spellings if wanted and wanted in text]
+    # Several spellings may be of one name.
+    return parts or get_close_matches(wanted, spellings, n=2 * MOST_NAMED, cutoff=LEAST_ALIKE)
+
+
+_ESCAPES = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]"  # colours, cursor movements
+    r"|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?"  # titles, links and other strings
+    r"|\x1b[ -/]*[0-~]"
+)
+# Controls but for tab and line feed; what turns the reading direction around or can not be seen.
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f"
+    "\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
+)
+_CUT = "\n[... {} characters cut ...]\n"
+
+
+def clean(raw: bytes, limit: int) -> str:
+    """The bytes as text without escapes and controls; of a long one the beginning and the end."""
+    text = raw.decode("utf-8", errors="replace").replace("\r\n", "\n")
+    return cut(_UNSEEN.sub("", _ESCAPES.sub("", text)), limit)
+
+
+def cut(text: str, limit: int) -> str:
+    """At most so many characters: errors stand at the end, what led to them at the beginning."""
+    if len(text) <= limit:
+        return text
+    note = _CUT.format(len(text) - limit)
+    room = max(0, limit - len(note))
+    head, tail = room - room // 2, room // 2
+    return (text[:head] + note + text[len(text) - tail :])[:limit]

@@ -1,0 +1,124 @@
+"""Renders pages as HTML: the templates, and the formats of numbers, times and names in them."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from functools import cache
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from eval_pipeline.results.queries import PACKAGE
+from eval_pipeline.results.svg import STYLE
+from eval_pipeline.results.tables.format import SCOPES, one_line, rank_range
+from eval_pipeline.text import printable
+from eval_pipeline.web import routes
+from eval_pipeline.web.markup import colours
+from eval_pipeline.web.routes import Links, Page
+
+HERE = PACKAGE / "viewer"
+STATIC = HERE / "static"
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'"
+)
+"""The Content-Security-Policy: pages load our own files only, and run nothing inline."""
+TYPES = {
+    "css": "text/css; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "svg": "image/svg+xml",
+}
+NOTHING = "\N{EN DASH}"
+LONGEST_LINE = 160
+SMALLEST_CHANCE = 0.001
+
+
+def render(page: Page, at: Links) -> str:
+    """Return the HTML of a page, with links relative to its address."""
+    template = _templates().get_template(page.template)
+    return template.render(
+        {**page.shown, "title": page.title, "at": at, "to": at.to, "policy": POLICY}
+    )
+
+
+@cache
+def static_files() -> Mapping[str, bytes]:
+    """Return the style sheets, the script and the icon by name."""
+    found = {path.name: path.read_bytes() for path in sorted(STATIC.iterdir())}
+    style = found["style.css"] + STYLE.encode()
+    return {**found, "style.css": style, "code.css": colours().encode()}
+
+
+@cache
+def _templates() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(HERE / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    formats = (percent, points, usd, seconds, whole, decimals, chance, minute, day, line, scope)
+    environment.filters |= {one.__name__: one for one in formats} | {"text": printable}
+    environment.globals |= {"path": routes, "rank_range": rank_range}
+    return environment
+
+
+def percent(share: float | None, digits: int = 1) -> str:
+    """Format a share as a percentage."""
+    return NOTHING if share is None else f"{100 * share:.{digits}f}%"
+
+
+def points(difference: float | None) -> str:
+    """Format a difference of shares in points, with its sign."""
+    return NOTHING if difference is None else f"{100 * difference:+.1f}"
+
+
+def usd(amount: float | None) -> str:
+    """Format dollars, small amounts with more digits."""
+    if amount is None:
+        return NOTHING
+    return f"{amount:,.2f}" if amount >= 1 else f"{amount:.4f}"
+
+
+def seconds(duration: float | None) -> str:
+    """Format a duration."""
+    if duration is None:
+        return NOTHING
+    return f"{duration:.1f} s" if duration >= 1 else f"{duration:.2f} s"
+
+
+def whole(number: float | None) -> str:
+    """Format a count."""
+    return NOTHING if number is None else f"{number:,.0f}"
+
+
+def decimals(number: float | None, digits: int = 3) -> str:
+    """Format a number with this number of digits."""
+    return NOTHING if number is None else f"{number:.{digits}f}"
+
+
+def chance(p_value: float) -> str:
+    """Format a p-value; one too small for its digits is not 0."""
+    return f"{p_value:.3f}" if p_value >= SMALLEST_CHANCE else f"< {SMALLEST_CHANCE}"
+
+
+def minute(moment: datetime | None) -> str:
+    """Format a time in UTC."""
+    return NOTHING if moment is None else f"{moment:%Y-%m-%d %H:%M}"
+
+
+def day(moment: datetime | None) -> str:
+    """Format a day in UTC."""
+    return NOTHING if moment is None else f"{moment:%Y-%m-%d}"
+
+
+def line(text: Any, longest: int = LONGEST_LINE) -> str:
+    """Return the beginning of a text without its line breaks."""
+    if text is None:
+        return ""
+    return one_line(printable(str(text)[: 4 * longest]), longest)
+
+
+def scope(name: str) -> str:
+    """Return the part of the benchmark that a run covers, if not all."""
+    return SCOPES.get(name, "")
