@@ -15,7 +15,7 @@ from bench.project import environment, run, write_settings
 from bench.serving import LoadServer, load_server
 from bench.tables import Cell, Table
 from eval_pipeline.journal import PREDICTIONS, Journal
-from eval_pipeline.records.run import Prediction
+from eval_pipeline.records.prediction import Prediction
 
 QUESTIONS, LATENCY_S, AT_ONCE, LONGEST_S = 2_000, 0.1, 50, 300.0
 COMMAND = (*MATERIALIZE, MODEL)

@@ -12,17 +12,11 @@ from pathlib import Path
 
 from eval_pipeline.hashing import fingerprint
 from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, Journal
+from eval_pipeline.records.base import now
+from eval_pipeline.records.item import ItemKey
 from eval_pipeline.records.outcome import Outcome
-from eval_pipeline.records.run import (
-    ItemKey,
-    Judgement,
-    PlanFilter,
-    Prediction,
-    Run,
-    Scope,
-    Usage,
-    now,
-)
+from eval_pipeline.records.prediction import Judgement, Prediction, Usage
+from eval_pipeline.records.run import PlanFilter, Run, Scope
 from eval_pipeline.results import build as building
 from eval_pipeline.results.schema import create_schema
 from eval_pipeline.settings.settings import Settings

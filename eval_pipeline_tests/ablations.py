@@ -6,7 +6,9 @@ from typing import Any
 
 from eval_pipeline.evaluation.ablation import Ablation, Wanted, plan_ablation
 from eval_pipeline.evaluation.ablation_effects import Effect, measure
-from eval_pipeline.records.run import Judgement, Model, Prediction, Run, Usage
+from eval_pipeline.records.model import Model
+from eval_pipeline.records.prediction import Judgement, Prediction, Usage
+from eval_pipeline.records.run import Run
 from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.settings.settings import Settings
 from eval_pipeline.suites.benchmark import load_benchmark

@@ -9,7 +9,7 @@ from pydantic import JsonValue
 
 from eval_pipeline.gateways.chat import ChatReply, ProviderError
 from eval_pipeline.gateways.pool import DIALECTS
-from eval_pipeline.records.run import DialectName
+from eval_pipeline.records.model import DialectName
 
 
 def objects_of(words: str) -> st.SearchStrategy[dict[str, Any]]:

@@ -7,7 +7,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from eval_pipeline.records.run import ItemKey, Judgement, Prediction, Run
+from eval_pipeline.records.item import ItemKey
+from eval_pipeline.records.prediction import Judgement, Prediction
+from eval_pipeline.records.run import Run
 from eval_pipeline.suites.benchmark import Benchmark
 from eval_pipeline_tests.builders import (
     NOON,

@@ -16,20 +16,17 @@ from eval_pipeline.hashing import fingerprint
 from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, Journal
 from eval_pipeline.records.coding import CodingTask, GradedCode, Step, TaskConfig, TestResult
 from eval_pipeline.records.diagnosis import Diagnosis, Reclassification
-from eval_pipeline.records.run import (
+from eval_pipeline.records.item import (
     PROTOCOL,
-    Attempt,
     BenchmarkVersion,
     ExamQuestion,
     Item,
     ItemKey,
-    Judgement,
-    Model,
-    Prediction,
-    Prices,
-    Run,
     SuiteVersion,
 )
+from eval_pipeline.records.model import Model, Prices
+from eval_pipeline.records.prediction import Judgement, Prediction
+from eval_pipeline.records.run import Attempt, Run
 from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.settings.settings import Settings
 from eval_pipeline.suites.benchmark import Benchmark, keep

@@ -11,7 +11,7 @@ from eval_pipeline.gateways.demo.chat_completions import ChatBody
 from eval_pipeline.gateways.demo.faults import FaultKind, Faults
 from eval_pipeline.gateways.demo.replies import JUDGE, STRONG
 from eval_pipeline.gateways.demo.server import DemoGateway
-from eval_pipeline.records.run import Item
+from eval_pipeline.records.item import Item
 
 CROWD = [replace(STRONG, id=f"demo/m{n:02}", skill=0.1 + 0.07 * n) for n in range(1, 13)]
 MODELS = [mind.id for mind in CROWD]

@@ -25,7 +25,8 @@ from eval_pipeline.journal import Journal
 from eval_pipeline.journal.files import as_line
 from eval_pipeline.journal.tokens import Tokens, TokenScope
 from eval_pipeline.records.base import Record
-from eval_pipeline.records.run import Judgement, Prediction, Run, Usage
+from eval_pipeline.records.prediction import Judgement, Prediction, Usage
+from eval_pipeline.records.run import Run
 from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.suites.benchmark import Benchmark, load_benchmark
 from eval_pipeline.web.runs_api import routes

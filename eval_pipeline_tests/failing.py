@@ -6,7 +6,9 @@ from pathlib import Path
 
 from eval_pipeline.journal import DIAGNOSES, SIGHTINGS
 from eval_pipeline.records.coding import Step
-from eval_pipeline.records.run import Judgement, Prediction, Run, Sighting
+from eval_pipeline.records.model import Sighting
+from eval_pipeline.records.prediction import Judgement, Prediction
+from eval_pipeline.records.run import Run
 from eval_pipeline_tests.builders import (
     NOON,
     a_benchmark,

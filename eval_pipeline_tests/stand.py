@@ -9,8 +9,10 @@ from eval_pipeline.evaluation.predict import Launch, predict
 from eval_pipeline.evaluation.workers import Tally
 from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.journal import JUDGED, PREDICTIONS, Journal
+from eval_pipeline.records.item import ItemKey
+from eval_pipeline.records.model import Model
 from eval_pipeline.records.outcome import Outcome
-from eval_pipeline.records.run import ItemKey, Judgement, Model, Prediction
+from eval_pipeline.records.prediction import Judgement, Prediction
 from eval_pipeline.runtime import run_async
 from eval_pipeline.settings.settings import Settings
 from eval_pipeline.suites.benchmark import current

@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
-from eval_pipeline.records.run import Judgement, Prediction, Prices, Run, Usage
+from eval_pipeline.records.model import Prices
+from eval_pipeline.records.prediction import Judgement, Prediction, Usage
+from eval_pipeline.records.run import Run
 from eval_pipeline.results.stats.pairs import holm, mcnemar
 from eval_pipeline_tests.ablations import (
     ONE,

@@ -17,8 +17,9 @@ from eval_pipeline.gateways.demo.faults import Faults
 from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.journal import DIAGNOSES
 from eval_pipeline.records.diagnosis import Diagnosis
+from eval_pipeline.records.item import Item, ItemKey
+from eval_pipeline.records.model import Model, Prices
 from eval_pipeline.records.outcome import Outcome
-from eval_pipeline.records.run import Item, ItemKey, Model, Prices
 from eval_pipeline.results.runs import find_runs
 from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.runtime import run_async

@@ -10,8 +10,9 @@ from eval_pipeline.evaluation.predict import Launch
 from eval_pipeline.gateways.demo.faults import Faults
 from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.journal import PREDICTIONS
+from eval_pipeline.records.model import Prices
 from eval_pipeline.records.outcome import Outcome
-from eval_pipeline.records.run import Mode, Prices
+from eval_pipeline.records.run import Mode
 from eval_pipeline.settings.settings import Settings
 from eval_pipeline_tests.builders import a_model, write_questions
 from eval_pipeline_tests.stand import Stand

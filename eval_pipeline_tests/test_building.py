@@ -15,7 +15,8 @@ import pytest
 
 from eval_pipeline.journal import PREDICTIONS, SIGHTINGS, Journal, Stream
 from eval_pipeline.journal.files import FileCompactedError
-from eval_pipeline.records.run import Sighting, now
+from eval_pipeline.records.base import now
+from eval_pipeline.records.model import Sighting
 from eval_pipeline.results import build as building
 from eval_pipeline.results.build import Order, WarehouseError, build
 from eval_pipeline.results.derive import derive

@@ -26,7 +26,10 @@ from eval_pipeline.journal import (
     Journal,
     Stream,
 )
-from eval_pipeline.records.run import ItemKey, Mode, Prediction, Prices, Run
+from eval_pipeline.records.item import ItemKey
+from eval_pipeline.records.model import Prices
+from eval_pipeline.records.prediction import Prediction
+from eval_pipeline.records.run import Mode, Run
 from eval_pipeline.settings.sections import PACKAGE
 from eval_pipeline.suites.benchmark import Benchmark, keep, load_benchmark
 from eval_pipeline_tests.builders import (

@@ -15,7 +15,7 @@ import pytest
 
 from eval_pipeline.gateways.catalog import Catalog, Limits, fetch, select
 from eval_pipeline.gateways.model_lists import CatalogError, static_models
-from eval_pipeline.records.run import Model
+from eval_pipeline.records.model import Model
 from eval_pipeline.settings.gateway import Gateway, Override, StaticModel
 from eval_pipeline.settings.sections import Selection
 from eval_pipeline.settings.settings import Settings

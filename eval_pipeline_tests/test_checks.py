@@ -14,16 +14,10 @@ from eval_pipeline.defs.jobs import find_job, run_job
 from eval_pipeline.defs.partitions import MODELS, RANGE_END, RANGE_START
 from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.journal import SIGHTINGS
-from eval_pipeline.records.run import (
-    Judgement,
-    Model,
-    Prediction,
-    Prices,
-    Run,
-    Sighting,
-    Usage,
-    now,
-)
+from eval_pipeline.records.base import now
+from eval_pipeline.records.model import Model, Prices, Sighting
+from eval_pipeline.records.prediction import Judgement, Prediction, Usage
+from eval_pipeline.records.run import Run
 from eval_pipeline.settings.settings import Settings
 from eval_pipeline_tests.builders import (
     a_benchmark,

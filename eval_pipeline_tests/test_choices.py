@@ -25,7 +25,7 @@ from eval_pipeline.cli.menu import (
     repeat_failed,
     run_lines,
 )
-from eval_pipeline.records.run import ItemKey
+from eval_pipeline.records.item import ItemKey
 from eval_pipeline.results.runs import FoundRun
 from eval_pipeline.suites.items import Brief
 from eval_pipeline_tests.builders import NOON, a_model, settings_in

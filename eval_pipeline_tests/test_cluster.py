@@ -18,7 +18,8 @@ from eval_pipeline.defs.partitions import ONE
 from eval_pipeline.gateways.demo.replies import JUDGE, question_hash
 from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, Journal
 from eval_pipeline.journal.locks import dead_run_ids
-from eval_pipeline.records.run import Item, ItemKey, Judgement, Prediction
+from eval_pipeline.records.item import Item, ItemKey
+from eval_pipeline.records.prediction import Judgement, Prediction
 from eval_pipeline.settings.settings import Settings
 from eval_pipeline.suites.benchmark import load_benchmark
 from eval_pipeline_tests.builders import settings_in

@@ -11,7 +11,7 @@ import pytest
 
 from eval_pipeline.gateways.demo.coder import as_reply
 from eval_pipeline.records.coding import CodingTask, Files, Step, StepName, TaskConfig, TestResult
-from eval_pipeline.records.run import NOTHING_USED, Usage
+from eval_pipeline.records.prediction import NOTHING_USED, Usage
 from eval_pipeline.runtime import run_async
 from eval_pipeline.suites.coding.judge import (
     LONGEST_REVIEWED,

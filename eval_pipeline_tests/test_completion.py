@@ -9,7 +9,7 @@ import typer
 from eval_pipeline.cli.main import app
 from eval_pipeline.cli.options import items
 from eval_pipeline.journal import SIGHTINGS
-from eval_pipeline.records.run import Sighting
+from eval_pipeline.records.model import Sighting
 from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline_tests.builders import (
     NOON,

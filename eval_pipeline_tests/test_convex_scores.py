@@ -27,7 +27,9 @@ from eval_pipeline.interop.convex_scores.read import read_scores
 from eval_pipeline.interop.convex_scores.versions import cohorts_of
 from eval_pipeline.interop.remote.receive import Receiver
 from eval_pipeline.journal import PREDICTIONS, Journal
-from eval_pipeline.records.run import Judgement, Mode, now
+from eval_pipeline.records.base import now
+from eval_pipeline.records.prediction import Judgement
+from eval_pipeline.records.run import Mode
 from eval_pipeline.results.runs import State, find_runs, run_rows, runs_to_fix
 from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.settings.sections import Budget

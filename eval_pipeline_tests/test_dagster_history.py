@@ -10,7 +10,7 @@ import pytest
 
 from eval_pipeline.defs.instance import forget_runs, forgettable_runs, instance_as_it_is
 from eval_pipeline.journal.locks import hold_run_lock
-from eval_pipeline.records.run import now
+from eval_pipeline.records.base import now
 from eval_pipeline.settings.settings import Settings
 from eval_pipeline_tests.builders import settings_in
 from eval_pipeline_tests.dagster_runs import a_dagster_run

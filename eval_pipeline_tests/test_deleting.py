@@ -42,7 +42,8 @@ from eval_pipeline.journal import (
 )
 from eval_pipeline.journal.locks import hold_run_lock
 from eval_pipeline.records.outcome import Outcome
-from eval_pipeline.records.run import Attempt, Mode, Repeat
+from eval_pipeline.records.prediction import Repeat
+from eval_pipeline.records.run import Attempt, Mode
 from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.settings.sections import Budget
 from eval_pipeline.settings.settings import Settings

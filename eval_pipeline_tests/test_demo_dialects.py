@@ -15,8 +15,8 @@ from eval_pipeline.gateways.demo.replies import question_hash
 from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.gateways.dialects.errors import provider_error
 from eval_pipeline.gateways.pool import DIALECTS
+from eval_pipeline.records.model import DialectName
 from eval_pipeline.records.outcome import Outcome
-from eval_pipeline.records.run import DialectName
 from eval_pipeline_tests.test_demo_server import QUESTION, an_item
 
 NAMES: tuple[DialectName, ...] = ("chat_completions", "responses", "messages")

@@ -10,7 +10,7 @@ import pytest
 
 from eval_pipeline.gateways.demo import replies
 from eval_pipeline.gateways.demo.replies import AVERAGE, JUDGE, STRONG, WEAK, Mind, Questions
-from eval_pipeline.records.run import ExamQuestion
+from eval_pipeline.records.item import ExamQuestion
 
 OPTIONS = "\nA. red\nB. green\nC. blue"
 FORM = re.compile(

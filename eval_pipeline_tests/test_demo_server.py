@@ -14,7 +14,7 @@ import pytest
 
 from eval_pipeline.gateways.demo.replies import question_hash
 from eval_pipeline.gateways.demo.server import LARGEST_BODY, DemoGateway, PortTaken
-from eval_pipeline.records.run import ExamQuestion
+from eval_pipeline.records.item import ExamQuestion
 
 QUESTION = "What is the capital of France?"
 

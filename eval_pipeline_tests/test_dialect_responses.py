@@ -8,7 +8,7 @@ from pydantic import JsonValue
 from eval_pipeline.gateways.chat import ChatReply, ChatRequest, ProviderError
 from eval_pipeline.gateways.pool import DIALECTS
 from eval_pipeline.records.outcome import Outcome
-from eval_pipeline.records.run import Usage
+from eval_pipeline.records.prediction import Usage
 from eval_pipeline_tests.any_json import read, usage_values
 
 RESPONSES = DIALECTS["responses"]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from eval_pipeline.gateways.chat import ChatReply, ProviderError
 from eval_pipeline.gateways.pool import DIALECTS
-from eval_pipeline.records.run import DialectName
+from eval_pipeline.records.model import DialectName
 from eval_pipeline_tests import test_dialect_chat_completions as chat
 from eval_pipeline_tests import test_dialect_messages as messages
 from eval_pipeline_tests import test_dialect_responses as responses

@@ -12,7 +12,7 @@ from eval_pipeline.errors import RunError
 from eval_pipeline.evaluation.catalog import Refreshed, known_models, listed_models, look, refresh
 from eval_pipeline.gateways.catalog import MOST_TOLD, Catalog, News, Past, compare
 from eval_pipeline.journal import SIGHTINGS, Journal
-from eval_pipeline.records.run import Model, Prices, Sighting
+from eval_pipeline.records.model import Model, Prices, Sighting
 from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.runtime import run_async
 from eval_pipeline.settings.settings import Settings

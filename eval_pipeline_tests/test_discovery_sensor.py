@@ -12,7 +12,7 @@ from eval_pipeline.defs.assets import build_graph
 from eval_pipeline.defs.jobs import build_jobs
 from eval_pipeline.defs.sensors import build_discovery
 from eval_pipeline.evaluation import catalog as discovery
-from eval_pipeline.records.run import now
+from eval_pipeline.records.base import now
 from eval_pipeline.settings.settings import Settings
 from eval_pipeline_tests.builders import settings_in
 from eval_pipeline_tests.test_preflight import Shop

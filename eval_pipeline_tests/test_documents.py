@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from eval_pipeline.hashing import fingerprint
-from eval_pipeline.records.run import Usage
+from eval_pipeline.records.prediction import Usage
 from eval_pipeline.settings.loading import VARIABLES
 from eval_pipeline_tests.boards import (
     CATEGORIES,

@@ -19,7 +19,9 @@ from eval_pipeline.evaluation.schedule import (
     summed_up,
 )
 from eval_pipeline.journal import ATTEMPTS, SIGHTINGS, Journal
-from eval_pipeline.records.run import Attempt, Judgement, Mode, Prediction, Run, Sighting
+from eval_pipeline.records.model import Sighting
+from eval_pipeline.records.prediction import Judgement, Prediction
+from eval_pipeline.records.run import Attempt, Mode, Run
 from eval_pipeline.results.build import Order
 from eval_pipeline.results.queries import query
 from eval_pipeline.results.warehouse import Warehouse

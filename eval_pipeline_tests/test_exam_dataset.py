@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from eval_pipeline.records.run import ExamQuestion
+from eval_pipeline.records.item import ExamQuestion
 from eval_pipeline.settings.gateway import Gateway
 from eval_pipeline.settings.sections import Judge, Suite
 from eval_pipeline.settings.settings import Settings

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from eval_pipeline.records.run import ExamQuestion
+from eval_pipeline.records.item import ExamQuestion
 from eval_pipeline.settings.settings import Settings
 from eval_pipeline.suites.exam.dataset import DatasetError, load_questions
 from eval_pipeline.suites.exam.rules.grading import grade_by_rules

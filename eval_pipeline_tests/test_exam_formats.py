@@ -6,7 +6,7 @@ import pytest
 
 from eval_pipeline.gateways.chat import ChatReply, ChatRequest, ProviderError
 from eval_pipeline.records.outcome import Outcome
-from eval_pipeline.records.run import ReplyFormat, Usage
+from eval_pipeline.records.prediction import ReplyFormat, Usage
 from eval_pipeline.suites.exam.judge import INSTRUCTION, ReplyFormats, formats_of
 from eval_pipeline_tests.builders import a_model
 from eval_pipeline_tests.test_exam_judge import JUDGE, REFUSED, judged

@@ -15,7 +15,7 @@ import pytest
 from huggingface_hub import constants
 from pydantic import SecretStr
 
-from eval_pipeline.records.run import ExamQuestion
+from eval_pipeline.records.item import ExamQuestion
 from eval_pipeline.settings.sections import Hub, Suite
 from eval_pipeline.suites.exam.dataset import DatasetError, load_questions
 from eval_pipeline.suites.exam.hub import download

@@ -11,8 +11,10 @@ import pytest
 from eval_pipeline.gateways.chat import Asked, ChatProvider, ChatReply, ChatRequest, ProviderError
 from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.gateways.limits import RetryPolicy
+from eval_pipeline.records.item import ExamQuestion
+from eval_pipeline.records.model import Model
 from eval_pipeline.records.outcome import Outcome
-from eval_pipeline.records.run import ExamQuestion, Model, ReplyFormat
+from eval_pipeline.records.prediction import ReplyFormat
 from eval_pipeline.runtime import Halted
 from eval_pipeline.settings.sections import Judge
 from eval_pipeline.suites.exam.judge import (

@@ -9,7 +9,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from eval_pipeline.gateways.demo.replies import AVERAGE, answer, is_right
-from eval_pipeline.records.run import ExamQuestion
+from eval_pipeline.records.item import ExamQuestion
 from eval_pipeline.suites.exam.dataset import load_questions
 from eval_pipeline.suites.exam.rules.grading import RULES_VERSION, RulesVerdict, grade_by_rules
 from eval_pipeline_tests.builders import a_question

@@ -17,7 +17,7 @@ from eval_pipeline.defs.partitions import ONE, PART_OF, RANGE_END, RANGE_START
 from eval_pipeline.defs.sensors import Progress, build_notifications
 from eval_pipeline.gateways.demo.faults import Faults
 from eval_pipeline.gateways.demo.server import DemoGateway
-from eval_pipeline.records.run import now
+from eval_pipeline.records.base import now
 from eval_pipeline.settings.settings import Settings
 from eval_pipeline_tests.builders import a_journal, a_prediction, a_run, settings_in
 from eval_pipeline_tests.project import undrawn

@@ -18,7 +18,8 @@ from eval_pipeline.defs.resources import GatewaySlots
 from eval_pipeline.evaluation.predict import Launch, predict
 from eval_pipeline.gateways.demo.faults import Faults
 from eval_pipeline.gateways.demo.server import DemoGateway
-from eval_pipeline.records.run import Mode, Model
+from eval_pipeline.records.model import Model
+from eval_pipeline.records.run import Mode
 from eval_pipeline.settings.settings import Settings
 from eval_pipeline.suites.benchmark import current, load_benchmark
 from eval_pipeline_tests.builders import a_model, settings_in

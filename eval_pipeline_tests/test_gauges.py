@@ -14,7 +14,7 @@ from eval_pipeline.defs.instance import look_at_queue
 from eval_pipeline.journal import ATTEMPTS, Journal
 from eval_pipeline.journal.locks import hold_run_lock
 from eval_pipeline.journal.tokens import Tokens, TokenScope
-from eval_pipeline.records.run import Usage
+from eval_pipeline.records.prediction import Usage
 from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.settings.settings import Settings
 from eval_pipeline.web.app import build_app

@@ -17,8 +17,9 @@ from eval_pipeline.evaluation.state import (
     ReplyKey,
     failed_items,
 )
+from eval_pipeline.records.item import ItemKey
 from eval_pipeline.records.outcome import Outcome
-from eval_pipeline.records.run import ItemKey, Prediction
+from eval_pipeline.records.prediction import Prediction
 from eval_pipeline_tests.builders import NOON, a_journal, a_judgement, a_prediction, a_run
 from eval_pipeline_tests.stand import latest
 

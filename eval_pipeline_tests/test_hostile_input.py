@@ -12,8 +12,9 @@ from pydantic import JsonValue
 from eval_pipeline.gateways.chat import ChatReply, ChatRequest, ProviderError
 from eval_pipeline.gateways.limits import RetryPolicy, parse_retry_after
 from eval_pipeline.gateways.pool import Gateways
+from eval_pipeline.records.base import now
 from eval_pipeline.records.outcome import Outcome
-from eval_pipeline.records.run import Usage, now
+from eval_pipeline.records.prediction import Usage
 from eval_pipeline.settings.loading import SettingsError
 from eval_pipeline.settings.settings import Settings
 from eval_pipeline_tests.builders import a_prediction, ask, settings_in

@@ -27,7 +27,9 @@ from eval_pipeline.gateways.demo.faults import FaultKind, Faults
 from eval_pipeline.gateways.demo.replies import question_hash
 from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.journal import JUDGED, PREDICTIONS, REJUDGED, RUNS, SIGHTINGS, Journal, Stream
-from eval_pipeline.records.run import Item, Mode, Sighting
+from eval_pipeline.records.item import Item
+from eval_pipeline.records.model import Sighting
+from eval_pipeline.records.run import Mode
 from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.runtime import Halted, graceful_interrupt, run_async
 from eval_pipeline.settings.settings import Settings

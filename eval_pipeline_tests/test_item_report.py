@@ -8,7 +8,9 @@ import pytest
 
 from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.journal import PREDICTIONS, SIGHTINGS, Journal
-from eval_pipeline.records.run import ItemKey, Model, Sighting, now
+from eval_pipeline.records.base import now
+from eval_pipeline.records.item import ItemKey
+from eval_pipeline.records.model import Model, Sighting
 from eval_pipeline_tests.builders import (
     NOON,
     a_benchmark,

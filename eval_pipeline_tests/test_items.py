@@ -13,7 +13,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from eval_pipeline.journal import JournalError
-from eval_pipeline.records.run import ExamQuestion, ItemKey
+from eval_pipeline.records.item import ExamQuestion, ItemKey
 from eval_pipeline.suites.items import Brief, Items, Places, briefs
 from eval_pipeline_tests.builders import a_question
 

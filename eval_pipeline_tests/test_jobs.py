@@ -149,7 +149,7 @@ def test_dagster_writes_our_log_as_lines_if_the_settings_say_so(
 ) -> None:
     load_definitions(settings_in(tmp_path, log="json"))
 
-    logging.getLogger("eval_pipeline.stages").warning("late")
+    logging.getLogger("eval_pipeline.evaluation").warning("late")
 
     assert json.loads(capsys.readouterr().err)["message"] == "late"
 

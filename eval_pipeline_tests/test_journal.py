@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eval_pipeline.journal import FORMAT, PREDICTIONS, RUNS, Journal, JournalError
-from eval_pipeline.records.run import Prediction
+from eval_pipeline.records.prediction import Prediction
 from eval_pipeline_tests.builders import a_prediction, a_run
 
 MODEL = "demo/strong"

@@ -14,7 +14,7 @@ import pytest
 
 from eval_pipeline.journal import FORMAT, JUDGED, PREDICTIONS, Journal, JournalError
 from eval_pipeline.journal.compaction import GRACE_S, WORTH_IT_BYTES, compact
-from eval_pipeline.records.run import Prediction
+from eval_pipeline.records.prediction import Prediction
 from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline_tests.builders import NOON, a_journal, a_judgement, a_prediction, a_run
 

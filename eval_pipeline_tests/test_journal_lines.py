@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from eval_pipeline.journal import JUDGED, PREDICTIONS, Journal, JournalError
 from eval_pipeline.journal.files import FileCompactedError
 from eval_pipeline.records.outcome import Outcome
-from eval_pipeline.records.run import Judgement, Prediction, Usage
+from eval_pipeline.records.prediction import Judgement, Prediction, Usage
 from eval_pipeline_tests.builders import a_prediction
 
 MODEL, RUN = "demo/strong", "run-1"

@@ -14,7 +14,7 @@ import pytest
 
 from eval_pipeline.journal import PREDICTIONS, Journal, JournalError, JournalWriter
 from eval_pipeline.journal import writer as appending
-from eval_pipeline.records.run import Prediction
+from eval_pipeline.records.prediction import Prediction
 from eval_pipeline_tests.builders import a_prediction
 
 MODEL = "demo/strong"

@@ -18,8 +18,9 @@ from eval_pipeline.evaluation.predict import Launch
 from eval_pipeline.gateways.demo.faults import Faults
 from eval_pipeline.hashing import fingerprint
 from eval_pipeline.journal import JUDGED, PREDICTIONS, Journal, Stream
+from eval_pipeline.records.model import Prices
 from eval_pipeline.records.outcome import Outcome
-from eval_pipeline.records.run import Mode, Prices
+from eval_pipeline.records.run import Mode
 from eval_pipeline.suites.benchmark import judge_prompt_of, keep, load_benchmark, mint
 from eval_pipeline.suites.exam.judge import SCHEMA
 from eval_pipeline_tests.builders import (

@@ -18,8 +18,10 @@ from eval_pipeline.gateways.chat import Asked, ChatReply, ChatRequest
 from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.journal import ITEMS, Journal
 from eval_pipeline.records.coding import TaskConfig
+from eval_pipeline.records.model import Prices
 from eval_pipeline.records.outcome import Outcome
-from eval_pipeline.records.run import Mode, Prices, Usage
+from eval_pipeline.records.prediction import Usage
+from eval_pipeline.records.run import Mode
 from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.runtime import Halted, run_async
 from eval_pipeline.suites.benchmark import keep, load_benchmark

@@ -18,8 +18,9 @@ from eval_pipeline.evaluation.predict import Launch
 from eval_pipeline.evaluation.workers import Tally
 from eval_pipeline.gateways.demo.faults import Faults
 from eval_pipeline.gateways.demo.server import DemoGateway
+from eval_pipeline.records.model import Model, Prices
 from eval_pipeline.records.outcome import Outcome
-from eval_pipeline.records.run import Mode, Model, Prices
+from eval_pipeline.records.run import Mode
 from eval_pipeline.runtime import run_async
 from eval_pipeline.settings.loading import SettingsError
 from eval_pipeline_tests.builders import a_model, settings_in

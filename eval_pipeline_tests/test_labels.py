@@ -12,7 +12,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from eval_pipeline.journal import LABELS, Journal
-from eval_pipeline.records.run import Label
+from eval_pipeline.records.prediction import Label
 from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.suites.exam import labels as module
 from eval_pipeline.suites.exam.labels import (

@@ -11,7 +11,9 @@ import pytest
 
 from eval_pipeline.hashing import fingerprint
 from eval_pipeline.journal import SIGHTINGS
-from eval_pipeline.records.run import Run, Sighting, Usage
+from eval_pipeline.records.model import Sighting
+from eval_pipeline.records.prediction import Usage
+from eval_pipeline.records.run import Run
 from eval_pipeline.results.queries import query
 from eval_pipeline.results.tables.leaderboard import leaderboard_tables
 from eval_pipeline.results.warehouse import Warehouse

@@ -63,7 +63,7 @@ def test_what_the_stages_say_tells_of_which_model_and_run(
         stand.judge("demo/strong")
 
     told = lines(capsys.readouterr().err)
-    stages = [one for one in told if one["logger"].startswith("eval_pipeline.stages")]
+    stages = [one for one in told if one["logger"].startswith("eval_pipeline.evaluation")]
     assert {one["model"] for one in stages} == {"demo/strong", "demo/weak"}
     assert {one["run_id"] for one in stages if "to ask" in one["message"]} == {"run-7"}
     progress = [one for one in stages if one["message"].startswith("progress")]

@@ -15,7 +15,10 @@ from eval_pipeline.defs.instance import dagster_instance
 from eval_pipeline.defs.partitions import MODELS
 from eval_pipeline.journal import ATTEMPTS, SIGHTINGS, Journal
 from eval_pipeline.journal.locks import hold_run_lock
-from eval_pipeline.records.run import Attempt, ItemKey, Judgement, Prediction, Run, Sighting
+from eval_pipeline.records.item import ItemKey
+from eval_pipeline.records.model import Sighting
+from eval_pipeline.records.prediction import Judgement, Prediction
+from eval_pipeline.records.run import Attempt, Run
 from eval_pipeline.results.runs import run_rows
 from eval_pipeline.results.tables.listing import models_table
 from eval_pipeline.results.tables.runs import failed_tables, runs_table, status_table

@@ -11,7 +11,7 @@ from eval_pipeline.cli import menu
 from eval_pipeline.cli.menu import selectable_models, unfinished_launches
 from eval_pipeline.errors import RunError
 from eval_pipeline.journal import SIGHTINGS, Journal
-from eval_pipeline.records.run import Sighting
+from eval_pipeline.records.model import Sighting
 from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.settings.settings import Settings
 from eval_pipeline_tests.builders import (

@@ -11,8 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
+from eval_pipeline.records.item import ExamQuestion
 from eval_pipeline.records.outcome import Outcome
-from eval_pipeline.records.run import ExamQuestion, Judgement, Prediction, Run, Usage
+from eval_pipeline.records.prediction import Judgement, Prediction, Usage
+from eval_pipeline.records.run import Run
 from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.suites.benchmark import Benchmark
 from eval_pipeline_tests.builders import (

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from eval_pipeline.records.run import Prediction, Usage
+from eval_pipeline.records.prediction import Prediction, Usage
 from eval_pipeline.results.charts import plot
 from eval_pipeline.results.queries import query
 from eval_pipeline.results.warehouse import Warehouse

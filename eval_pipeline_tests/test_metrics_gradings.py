@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from eval_pipeline.records.run import Run, Usage
+from eval_pipeline.records.prediction import Usage
+from eval_pipeline.records.run import Run
 from eval_pipeline.results.queries import query
 from eval_pipeline_tests.builders import NOON, a_judgement, a_prediction
 from eval_pipeline_tests.test_metrics import (

@@ -15,7 +15,7 @@ from eval_pipeline.gateways.model_lists import (
     parse_model_list,
     static_models,
 )
-from eval_pipeline.records.run import Model, Prices
+from eval_pipeline.records.model import Model, Prices
 from eval_pipeline.settings.gateway import Gateway, GatewayKind, StaticModel
 
 AUGUST_7 = datetime(2025, 8, 7, tzinfo=UTC)

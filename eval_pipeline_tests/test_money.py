@@ -21,7 +21,9 @@ from eval_pipeline.evaluation.budget import (
 from eval_pipeline.gateways.chat import ChatRequest
 from eval_pipeline.gateways.rate_limiter import Halt
 from eval_pipeline.journal import Journal
-from eval_pipeline.records.run import Judgement, Prediction, Prices, Usage, now
+from eval_pipeline.records.base import now
+from eval_pipeline.records.model import Prices
+from eval_pipeline.records.prediction import Judgement, Prediction, Usage
 from eval_pipeline.settings.sections import Budget
 from eval_pipeline_tests.builders import a_journal, a_judgement, a_prediction, a_run
 

@@ -6,7 +6,8 @@ import pytest
 
 from eval_pipeline.gateways.demo.coder import as_reply
 from eval_pipeline.records.coding import Step
-from eval_pipeline.records.run import Judgement, Prediction, Run
+from eval_pipeline.records.prediction import Judgement, Prediction
+from eval_pipeline.records.run import Run
 from eval_pipeline.results.outputs import OutputError, write_outputs
 from eval_pipeline.results.runs import find_runs
 from eval_pipeline.results.warehouse import Warehouse

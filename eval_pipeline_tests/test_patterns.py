@@ -10,7 +10,9 @@ import duckdb
 from eval_pipeline.analysis.patterns import MOST, Kind, Pattern, patterns_of
 from eval_pipeline.journal import DIAGNOSES
 from eval_pipeline.records.coding import Step
-from eval_pipeline.records.run import ItemKey, Judgement, Prediction, Run
+from eval_pipeline.records.item import ItemKey
+from eval_pipeline.records.prediction import Judgement, Prediction
+from eval_pipeline.records.run import Run
 from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.suites.benchmark import Benchmark
 from eval_pipeline_tests.builders import (

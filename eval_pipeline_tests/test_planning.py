@@ -17,7 +17,10 @@ from eval_pipeline.evaluation.state import ReplyKey
 from eval_pipeline.gateways.demo.faults import Faults
 from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.journal import JUDGED
-from eval_pipeline.records.run import FREE, ItemKey, Mode, Model, Prices
+from eval_pipeline.records.item import ItemKey
+from eval_pipeline.records.model import Model, Prices
+from eval_pipeline.records.prediction import FREE
+from eval_pipeline.records.run import Mode
 from eval_pipeline.runtime import run_async
 from eval_pipeline.settings.sections import PACKAGE
 from eval_pipeline.settings.settings import Settings

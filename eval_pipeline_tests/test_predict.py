@@ -16,8 +16,11 @@ from eval_pipeline.evaluation.state import Pending
 from eval_pipeline.gateways.demo.faults import Faults
 from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.journal import PREDICTIONS, RUNS, Journal, JournalError, JournalWriter, Stream
+from eval_pipeline.records.item import ExamQuestion
+from eval_pipeline.records.model import Prices
 from eval_pipeline.records.outcome import Outcome
-from eval_pipeline.records.run import ExamQuestion, Mode, Prediction, Prices
+from eval_pipeline.records.prediction import Prediction
+from eval_pipeline.records.run import Mode
 from eval_pipeline.runtime import run_async
 from eval_pipeline.settings.settings import Settings
 from eval_pipeline.suites.benchmark import Benchmark, current

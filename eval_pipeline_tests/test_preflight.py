@@ -15,7 +15,7 @@ from eval_pipeline.evaluation import catalog as module
 from eval_pipeline.evaluation.catalog import Preflight, preflight
 from eval_pipeline.gateways.demo.faults import Faults
 from eval_pipeline.gateways.demo.server import DemoGateway
-from eval_pipeline.records.run import Model
+from eval_pipeline.records.model import Model
 from eval_pipeline.runtime import run_async
 from eval_pipeline.settings.settings import Settings
 from eval_pipeline_tests.builders import a_model, a_question, settings_in

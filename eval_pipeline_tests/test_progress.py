@@ -36,8 +36,8 @@ from eval_pipeline.evaluation.progress import (
 )
 from eval_pipeline.evaluation.workers import Tally
 from eval_pipeline.journal import SIGHTINGS
+from eval_pipeline.records.model import Sighting
 from eval_pipeline.records.outcome import Outcome
-from eval_pipeline.records.run import Sighting
 from eval_pipeline.settings.sections import Budget
 from eval_pipeline.suites.benchmark import keep
 from eval_pipeline_tests.builders import NOON, a_benchmark, a_model, settings_in

@@ -31,7 +31,7 @@ from eval_pipeline.interop.remote.messages import MOST_RECORDS, ClosedRun, Recei
 from eval_pipeline.interop.remote.push import Pushed, Sent, batches, chosen_runs, push_run
 from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, SIGHTINGS, Journal, ReadOnlyError
 from eval_pipeline.journal.deployment import open_journal
-from eval_pipeline.records.run import Sighting
+from eval_pipeline.records.model import Sighting
 from eval_pipeline.results.runs import FoundRun
 from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.settings.settings import TOKEN, Settings

@@ -27,7 +27,10 @@ from eval_pipeline.journal import ATTEMPTS, JUDGED, PREDICTIONS, RUNS, SIGHTINGS
 from eval_pipeline.journal.files import as_line
 from eval_pipeline.journal.locks import hold_run_lock
 from eval_pipeline.journal.tokens import TokenScope
-from eval_pipeline.records.run import Attempt, Sighting, SuiteVersion, now
+from eval_pipeline.records.base import now
+from eval_pipeline.records.item import SuiteVersion
+from eval_pipeline.records.model import Sighting
+from eval_pipeline.records.run import Attempt
 from eval_pipeline.suites.benchmark import version_hash
 from eval_pipeline.suites.kinds import decisive
 from eval_pipeline.web.openapi import describe_writes

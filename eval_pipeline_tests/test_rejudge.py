@@ -17,8 +17,10 @@ from eval_pipeline.evaluation.workers import Tally
 from eval_pipeline.gateways.demo.faults import Faults
 from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.journal import REJUDGED, SIGHTINGS, VERSIONS
+from eval_pipeline.records.model import Model, Prices, Sighting
 from eval_pipeline.records.outcome import Outcome
-from eval_pipeline.records.run import Mode, Model, Prices, Repeat, Sighting
+from eval_pipeline.records.prediction import Repeat
+from eval_pipeline.records.run import Mode
 from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.runtime import run_async
 from eval_pipeline.suites.benchmark import judge_prompt_of

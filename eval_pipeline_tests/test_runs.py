@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 from eval_pipeline.errors import RunError
 from eval_pipeline.evaluation.runs import OpenRun, choose, new_run, open_run
 from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, Journal
+from eval_pipeline.records.item import ItemKey
 from eval_pipeline.records.outcome import Outcome
-from eval_pipeline.records.run import ItemKey, Mode, PlanFilter, Prediction, Run, Scope
+from eval_pipeline.records.prediction import Prediction
+from eval_pipeline.records.run import Mode, PlanFilter, Run, Scope
 from eval_pipeline.settings.sections import Experiment, Plan
 from eval_pipeline_tests.builders import (
     NOON,

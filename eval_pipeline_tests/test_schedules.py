@@ -14,7 +14,8 @@ from eval_pipeline.defs.jobs import build_jobs
 from eval_pipeline.defs.schedules import build_schedules, busy_models, decide_all
 from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.journal import ATTEMPTS, PREDICTIONS, SIGHTINGS, Journal
-from eval_pipeline.records.run import Attempt, Sighting
+from eval_pipeline.records.model import Sighting
+from eval_pipeline.records.run import Attempt
 from eval_pipeline.settings.settings import Settings
 from eval_pipeline_tests.builders import NOON, a_model, settings_in
 

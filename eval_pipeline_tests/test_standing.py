@@ -18,7 +18,9 @@ from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.gateways.pool import Gateways
 from eval_pipeline.journal import ATTEMPTS, SIGHTINGS, Journal
 from eval_pipeline.journal.locks import hold_run_lock, running_run_ids
-from eval_pipeline.records.run import Attempt, Judgement, Mode, Model, Prediction, Run, Sighting
+from eval_pipeline.records.model import Model, Sighting
+from eval_pipeline.records.prediction import Judgement, Prediction
+from eval_pipeline.records.run import Attempt, Mode, Run
 from eval_pipeline.results.queries import query, rows
 from eval_pipeline.results.runs import (
     failed_replies,

@@ -8,7 +8,7 @@ from eval_pipeline.gateways.chat import ChatReply
 from eval_pipeline.gateways.dialects.base import tell_apart
 from eval_pipeline.gateways.pool import DIALECTS
 from eval_pipeline.records.outcome import Outcome
-from eval_pipeline.records.run import Usage
+from eval_pipeline.records.prediction import Usage
 
 CHAT = DIALECTS["chat_completions"]
 TEXTS = st.text(st.characters(exclude_characters="<>", exclude_categories=["Cs"]))

@@ -9,7 +9,7 @@ import pytest
 
 from eval_pipeline.journal import tokens as module
 from eval_pipeline.journal.tokens import PREFIX, TokenError, Tokens, TokenScope
-from eval_pipeline.records.run import now
+from eval_pipeline.records.base import now
 from eval_pipeline_tests.builders import settings_in
 from eval_pipeline_tests.project import call
 

@@ -18,7 +18,7 @@ def python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of the Python toolchain, whose version is taken of it."""
     copy = shutil.copytree(environment.HERE, tmp_path / "python")
     monkeypatch.setattr(
-        chain, "CONFIGURATION", [copy / path.name for path in toolchain.CONFIGURATION]
+        toolchain, "CONFIGURATION", [copy / path.name for path in toolchain.CONFIGURATION]
     )
     return copy
 

@@ -15,7 +15,8 @@ from eval_pipeline.defs.assets import build_graph
 from eval_pipeline.defs.resources import WarehouseResource
 from eval_pipeline.defs.versions import VERSIONS, code_version, data_version
 from eval_pipeline.journal import DIAGNOSES, RECLASSIFIED
-from eval_pipeline.records.run import Judgement, Prediction, Run
+from eval_pipeline.records.prediction import Judgement, Prediction
+from eval_pipeline.records.run import Run
 from eval_pipeline.results.queries import SQL
 from eval_pipeline.settings.sections import PACKAGE
 from eval_pipeline.settings.settings import Settings

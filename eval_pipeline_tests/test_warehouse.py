@@ -28,7 +28,9 @@ from eval_pipeline.journal import (
     STREAMS,
     Journal,
 )
-from eval_pipeline.records.run import Attempt, Label, Repeat, Sighting
+from eval_pipeline.records.model import Sighting
+from eval_pipeline.records.prediction import Label, Repeat
+from eval_pipeline.records.run import Attempt
 from eval_pipeline.results.warehouse import Warehouse, covers, shown_of
 from eval_pipeline_tests.builders import (
     NOON,

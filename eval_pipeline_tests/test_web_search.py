@@ -12,7 +12,7 @@ from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.gateways.model_lists import parse_model_list, static_models
 from eval_pipeline.gateways.pool import DIALECTS
 from eval_pipeline.hashing import fingerprint
-from eval_pipeline.records.run import DialectName
+from eval_pipeline.records.model import DialectName
 from eval_pipeline.settings.gateway import Gateway, StaticModel
 from eval_pipeline_tests.builders import a_model, settings_in
 from eval_pipeline_tests.test_demo_dialects import (

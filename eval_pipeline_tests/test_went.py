@@ -14,7 +14,8 @@ from eval_pipeline.evaluation.predict import Launch
 from eval_pipeline.evaluation.workers import Tally
 from eval_pipeline.gateways.demo.faults import Faults
 from eval_pipeline.gateways.demo.server import DemoGateway
-from eval_pipeline.records.run import Judgement, Prediction, Run
+from eval_pipeline.records.prediction import Judgement, Prediction
+from eval_pipeline.records.run import Run
 from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline_tests.builders import (
     NOON,

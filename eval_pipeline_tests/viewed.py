@@ -7,7 +7,9 @@ from pathlib import Path
 
 from eval_pipeline.journal import ATTEMPTS, DIAGNOSES, RECLASSIFIED, SIGHTINGS, VERSIONS, Journal
 from eval_pipeline.records.coding import Step, TestResult
-from eval_pipeline.records.run import Judgement, Prediction, Run, Sighting, Usage
+from eval_pipeline.records.model import Sighting
+from eval_pipeline.records.prediction import Judgement, Prediction, Usage
+from eval_pipeline.records.run import Run
 from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.settings.settings import Settings
 from eval_pipeline_tests.builders import (

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import httpx
 import pytest
 
-from eval_pipeline.records.run import ExamQuestion
+from eval_pipeline.records.item import ExamQuestion
 from eval_pipeline_tests.builders import write_questions
 from eval_pipeline_tests.conftest import UNWANTED
 from eval_pipeline_tests.project import a_project, running

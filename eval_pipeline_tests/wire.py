@@ -15,7 +15,7 @@ from pydantic import JsonValue
 from eval_pipeline.gateways.chat import ChatReply, ChatRequest, ProviderError
 from eval_pipeline.gateways.client import Deadline, HttpProvider, open_session
 from eval_pipeline.gateways.pool import DIALECTS
-from eval_pipeline.records.run import DialectName
+from eval_pipeline.records.model import DialectName
 from eval_pipeline_tests.builders import a_question
 
 KEY = "sk-live-0123456789"

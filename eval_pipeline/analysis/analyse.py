@@ -32,10 +32,11 @@ from eval_pipeline.gateways.pool import Gateways
 from eval_pipeline.gateways.structured import Given
 from eval_pipeline.journal import DIAGNOSES, Journal, Stream
 from eval_pipeline.logs import about
-from eval_pipeline.records.base import Record
+from eval_pipeline.records.base import Record, now
 from eval_pipeline.records.diagnosis import Diagnosis, Explanation
+from eval_pipeline.records.item import Item, ItemKey
+from eval_pipeline.records.model import Model
 from eval_pipeline.records.outcome import Outcome
-from eval_pipeline.records.run import Item, ItemKey, Model, now
 from eval_pipeline.results.runs import FoundRun, Row, State, run_rows
 from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.runtime import in_a_thread

@@ -24,7 +24,9 @@ from eval_pipeline.gateways.structured import (
 from eval_pipeline.hashing import fingerprint
 from eval_pipeline.records.coding import STEPS, CodingTask
 from eval_pipeline.records.diagnosis import Classification, Explanation
-from eval_pipeline.records.run import Item, Model, ReplyFormat
+from eval_pipeline.records.item import Item
+from eval_pipeline.records.model import Model
+from eval_pipeline.records.prediction import ReplyFormat
 from eval_pipeline.settings.sections import PACKAGE
 
 PROMPT = PACKAGE / "prompts" / "analysis.txt"

@@ -12,7 +12,7 @@ from eval_pipeline.evaluation.item import ItemReport, ItemsOf, Section, gather, 
 from eval_pipeline.evaluation.item_prompt import Chosen
 from eval_pipeline.journal import Journal
 from eval_pipeline.records.coding import CodingTask, Files, Step
-from eval_pipeline.records.run import ExamQuestion, Item
+from eval_pipeline.records.item import ExamQuestion, Item
 from eval_pipeline.results.queries import query, rows
 from eval_pipeline.results.runs import Row
 from eval_pipeline.settings.settings import Settings

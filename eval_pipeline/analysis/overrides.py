@@ -10,8 +10,8 @@ from eval_pipeline.analysis.failures import WRONG, classified, failures_of_item
 from eval_pipeline.errors import MendableError
 from eval_pipeline.evaluation.item_prompt import Chosen
 from eval_pipeline.journal import RECLASSIFIED, Journal
+from eval_pipeline.records.base import now, whole_characters
 from eval_pipeline.records.diagnosis import Classification, Reclassification
-from eval_pipeline.records.run import now, whole_characters
 from eval_pipeline.results.runs import Row
 from eval_pipeline.text import unknown
 

@@ -151,7 +151,7 @@ def _ablated(planned: "Ablation", settings: "Settings", margin: float) -> None:
     from eval_pipeline.evaluation.ablation_effects import measure
     from eval_pipeline.evaluation.ablation_report import AblationReport
     from eval_pipeline.journal.deployment import refuse_production
-    from eval_pipeline.records.run import now
+    from eval_pipeline.records.base import now
 
     refuse_production(settings)
     with following():

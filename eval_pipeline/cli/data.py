@@ -59,7 +59,7 @@ def prune(
     from datetime import timedelta
 
     from eval_pipeline.evaluation.deletion import prunable_runs
-    from eval_pipeline.records.run import now
+    from eval_pipeline.records.base import now
 
     since = now() - timedelta(days=older_than)
     if history:

@@ -21,7 +21,7 @@ from eval_pipeline.gateways.catalog import Past, select
 from eval_pipeline.journal import SIGHTINGS, Journal
 from eval_pipeline.journal.deployment import open_journal
 from eval_pipeline.journal.locks import running_run_ids
-from eval_pipeline.records.run import Model, Prices
+from eval_pipeline.records.model import Model, Prices
 from eval_pipeline.results.queries import query
 from eval_pipeline.results.runs import LATEST, FoundRun, find_runs, named_judges
 from eval_pipeline.runtime import run_async

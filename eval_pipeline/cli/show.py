@@ -106,7 +106,7 @@ def due(*, as_json: AsJson = False) -> None:
     from eval_pipeline.defs.instance import dagster_instance
     from eval_pipeline.defs.schedules import NOBODY, decide_all
     from eval_pipeline.evaluation.schedule import for_people, summed_up
-    from eval_pipeline.records.run import now
+    from eval_pipeline.records.base import now
     from eval_pipeline.results.tables.listing import due_table
     from eval_pipeline.settings.settings import Settings
 

@@ -48,7 +48,8 @@ from eval_pipeline.evaluation.workers import Tally
 from eval_pipeline.journal import ITEMS, RUNS, SIGHTINGS, VERSIONS
 from eval_pipeline.journal.deployment import open_journal
 from eval_pipeline.journal.locks import running_run_ids
-from eval_pipeline.records.run import Model, now
+from eval_pipeline.records.base import now
+from eval_pipeline.records.model import Model
 from eval_pipeline.results.tables.leaderboard import write_leaderboard
 from eval_pipeline.runtime import run_async
 from eval_pipeline.settings.settings import Settings

@@ -21,7 +21,8 @@ from eval_pipeline.evaluation.state import PAST_RUNS
 from eval_pipeline.journal import RUNS, Journal
 from eval_pipeline.journal.deployment import open_journal
 from eval_pipeline.records.coding import CodingTask
-from eval_pipeline.records.run import Item, Mode, Run
+from eval_pipeline.records.item import Item
+from eval_pipeline.records.run import Mode, Run
 from eval_pipeline.runtime import run_async
 from eval_pipeline.settings.sections import Selection
 from eval_pipeline.settings.settings import CONVEX_KEY, Settings

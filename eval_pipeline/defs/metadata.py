@@ -17,10 +17,9 @@ from eval_pipeline.evaluation.predict import Launch
 from eval_pipeline.evaluation.progress import Stage, under_way
 from eval_pipeline.evaluation.workers import Tally
 from eval_pipeline.journal.files import swap_in
-from eval_pipeline.records.base import Record
+from eval_pipeline.records.base import Record, now
 from eval_pipeline.records.diagnosis import Classification
 from eval_pipeline.records.outcome import Outcome
-from eval_pipeline.records.run import now
 from eval_pipeline.results.charts import plot
 from eval_pipeline.results.queries import query, rows
 from eval_pipeline.results.reliability import OWN_FAMILY

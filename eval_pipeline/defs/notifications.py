@@ -25,8 +25,7 @@ from eval_pipeline.defs.partitions import (
     models_named,
 )
 from eval_pipeline.journal.deployment import open_journal
-from eval_pipeline.records.base import Record
-from eval_pipeline.records.run import now
+from eval_pipeline.records.base import Record, now
 from eval_pipeline.results.runs import Asked, Ended, read_ended
 from eval_pipeline.runtime import run_async
 from eval_pipeline.settings.settings import Settings

@@ -16,7 +16,7 @@ from pydantic import Field, PrivateAttr
 from eval_pipeline.journal import Journal, Stream
 from eval_pipeline.journal.deployment import open_journal
 from eval_pipeline.journal.locks import hold_run_lock
-from eval_pipeline.records.run import Model
+from eval_pipeline.records.model import Model
 from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.settings.loading import SettingsError
 from eval_pipeline.settings.settings import Settings

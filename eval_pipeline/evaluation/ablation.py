@@ -13,7 +13,9 @@ from eval_pipeline.gateways.pool import Gateways
 from eval_pipeline.hashing import fingerprint
 from eval_pipeline.journal import translate_os_errors
 from eval_pipeline.records.coding import CodingTask
-from eval_pipeline.records.run import ItemKey, Mode, Model
+from eval_pipeline.records.item import ItemKey
+from eval_pipeline.records.model import Model
+from eval_pipeline.records.run import Mode
 from eval_pipeline.settings.loading import SettingsError
 from eval_pipeline.settings.sections import Suite
 from eval_pipeline.settings.settings import Settings

@@ -12,8 +12,10 @@ from pydantic import AwareDatetime, ConfigDict
 from eval_pipeline.gateways.chat import ChatRequest
 from eval_pipeline.gateways.rate_limiter import Halt
 from eval_pipeline.journal import Journal, Stream
-from eval_pipeline.records.base import Record
-from eval_pipeline.records.run import Model, Prices, Usage, is_foreign, now
+from eval_pipeline.records.base import Record, now
+from eval_pipeline.records.model import Model, Prices
+from eval_pipeline.records.prediction import Usage
+from eval_pipeline.records.run import is_foreign
 from eval_pipeline.runtime import Halted
 from eval_pipeline.settings.sections import Budget
 

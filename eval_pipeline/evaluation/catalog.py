@@ -24,8 +24,9 @@ from eval_pipeline.gateways.client import Deadline
 from eval_pipeline.gateways.pool import Gateways
 from eval_pipeline.hashing import fingerprint
 from eval_pipeline.journal import SIGHTINGS, Journal
+from eval_pipeline.records.base import now
+from eval_pipeline.records.model import Model, Sighting
 from eval_pipeline.records.outcome import Outcome
-from eval_pipeline.records.run import Model, Sighting, now
 from eval_pipeline.settings.loading import SettingsError
 from eval_pipeline.settings.sections import Selection
 from eval_pipeline.settings.settings import Settings

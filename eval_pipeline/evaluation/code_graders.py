@@ -12,7 +12,7 @@ from pydantic import SecretStr
 
 from eval_pipeline.evaluation.workers import unless_stopped
 from eval_pipeline.records.coding import CodingTask
-from eval_pipeline.records.run import Item
+from eval_pipeline.records.item import Item
 from eval_pipeline.runtime import in_a_thread
 from eval_pipeline.settings.sections import Coding
 from eval_pipeline.settings.settings import CONVEX_KEY

@@ -18,7 +18,10 @@ from eval_pipeline.evaluation.usage import ENOUGH, Usual, mean, usual
 from eval_pipeline.gateways.chat import ChatRequest
 from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, Journal
 from eval_pipeline.records.coding import CodingTask
-from eval_pipeline.records.run import ExamQuestion, ItemKey, Model, Prices, Run, Usage
+from eval_pipeline.records.item import ExamQuestion, ItemKey
+from eval_pipeline.records.model import Model, Prices
+from eval_pipeline.records.prediction import Usage
+from eval_pipeline.records.run import Run
 from eval_pipeline.suites.benchmark import Benchmark, minted, past_version
 from eval_pipeline.suites.exam.judge import judge_request
 

@@ -10,20 +10,12 @@ from eval_pipeline.evaluation.workers import Shift
 from eval_pipeline.gateways.chat import ChatRequest
 from eval_pipeline.gateways.pool import Gateways
 from eval_pipeline.hashing import fingerprint
+from eval_pipeline.records.base import now
 from eval_pipeline.records.coding import CodingTask, Files, TestResult
+from eval_pipeline.records.item import ExamQuestion, Item, ItemKey
+from eval_pipeline.records.model import Model
 from eval_pipeline.records.outcome import Outcome
-from eval_pipeline.records.run import (
-    FREE,
-    ExamQuestion,
-    Item,
-    ItemKey,
-    Judgement,
-    Model,
-    Prediction,
-    ReplyFormat,
-    Usage,
-    now,
-)
+from eval_pipeline.records.prediction import FREE, Judgement, Prediction, ReplyFormat, Usage
 from eval_pipeline.runtime import Halted
 from eval_pipeline.settings.sections import PACKAGE
 from eval_pipeline.settings.settings import Settings

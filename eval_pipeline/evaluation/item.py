@@ -11,7 +11,7 @@ from eval_pipeline.errors import RunError
 from eval_pipeline.evaluation.item_prompt import Chosen, Prompt, image_name, rebuild, text_of
 from eval_pipeline.journal import Journal
 from eval_pipeline.records.coding import CodingTask, Files
-from eval_pipeline.records.run import ExamQuestion, Item, ItemKey
+from eval_pipeline.records.item import ExamQuestion, Item, ItemKey
 from eval_pipeline.results.queries import query, rows
 from eval_pipeline.results.runs import Row
 from eval_pipeline.settings.settings import Settings

@@ -18,7 +18,9 @@ from eval_pipeline.gateways.limits import RetryPolicy
 from eval_pipeline.gateways.rate_limiter import Pace
 from eval_pipeline.hashing import fingerprint
 from eval_pipeline.journal import Journal
-from eval_pipeline.records.run import IMPORTED_FROM, Item, ItemKey, Model
+from eval_pipeline.records.item import Item, ItemKey
+from eval_pipeline.records.model import Model
+from eval_pipeline.records.run import IMPORTED_FROM
 from eval_pipeline.results.queries import query
 from eval_pipeline.results.runs import find_runs
 from eval_pipeline.settings.loading import SettingsError

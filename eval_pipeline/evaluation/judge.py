@@ -30,16 +30,10 @@ from eval_pipeline.gateways.pool import Gateways
 from eval_pipeline.journal import JUDGED, RUNS, VERSIONS, Journal, JournalWriter
 from eval_pipeline.logs import about
 from eval_pipeline.records.coding import CodingTask
-from eval_pipeline.records.run import (
-    ExamQuestion,
-    Item,
-    ItemKey,
-    Judgement,
-    Mode,
-    Model,
-    Prediction,
-    Run,
-)
+from eval_pipeline.records.item import ExamQuestion, Item, ItemKey
+from eval_pipeline.records.model import Model
+from eval_pipeline.records.prediction import Judgement, Prediction
+from eval_pipeline.records.run import Mode, Run
 from eval_pipeline.runtime import in_a_thread
 from eval_pipeline.settings.settings import CONVEX_KEY, Settings
 from eval_pipeline.suites.benchmark import minted, past_items, past_version

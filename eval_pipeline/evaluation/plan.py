@@ -26,7 +26,10 @@ from eval_pipeline.evaluation.usage import usual
 from eval_pipeline.gateways.chat import ChatRequest
 from eval_pipeline.gateways.pool import Gateways
 from eval_pipeline.journal import PREDICTIONS, FileCompactedError, Journal
-from eval_pipeline.records.run import Item, Mode, Model, Run, Usage
+from eval_pipeline.records.item import Item
+from eval_pipeline.records.model import Model
+from eval_pipeline.records.prediction import Usage
+from eval_pipeline.records.run import Mode, Run
 from eval_pipeline.runtime import in_a_thread
 from eval_pipeline.settings.settings import Settings
 from eval_pipeline.suites.benchmark import Benchmark

@@ -33,7 +33,10 @@ from eval_pipeline.gateways.pool import Gateways
 from eval_pipeline.hashing import fingerprint
 from eval_pipeline.journal import ATTEMPTS, PREDICTIONS, Journal
 from eval_pipeline.logs import about
-from eval_pipeline.records.run import Attempt, Item, ItemKey, Mode, Model, Run, now
+from eval_pipeline.records.base import now
+from eval_pipeline.records.item import Item, ItemKey
+from eval_pipeline.records.model import Model
+from eval_pipeline.records.run import Attempt, Mode, Run
 from eval_pipeline.runtime import in_a_thread
 from eval_pipeline.settings.settings import Settings
 from eval_pipeline.suites.benchmark import Benchmark, past_items

@@ -19,7 +19,9 @@ from eval_pipeline.evaluation.state import JudgementBrief
 from eval_pipeline.evaluation.workers import Shift, Tally, holding, stopped_by_trouble, tell
 from eval_pipeline.gateways.pool import Gateways
 from eval_pipeline.journal import PREDICTIONS, REJUDGED, FileCompactedError, Journal, Stream
-from eval_pipeline.records.run import ExamQuestion, Item, ItemKey, Model, Prediction, Repeat
+from eval_pipeline.records.item import ExamQuestion, Item, ItemKey
+from eval_pipeline.records.model import Model
+from eval_pipeline.records.prediction import Prediction, Repeat
 from eval_pipeline.results.queries import query
 from eval_pipeline.settings.settings import Settings
 from eval_pipeline.suites.benchmark import past_items

@@ -23,8 +23,11 @@ from eval_pipeline.gateways.pool import Gateways
 from eval_pipeline.gateways.rate_limiter import Pace
 from eval_pipeline.hashing import canonical, fingerprint_of_text
 from eval_pipeline.journal import JournalWriter
+from eval_pipeline.records.base import now
+from eval_pipeline.records.item import Item, ItemKey
+from eval_pipeline.records.model import Model
 from eval_pipeline.records.outcome import Outcome
-from eval_pipeline.records.run import NOTHING_USED, Item, ItemKey, Model, Prediction, Usage, now
+from eval_pipeline.records.prediction import NOTHING_USED, Prediction, Usage
 from eval_pipeline.runtime import Halted
 from eval_pipeline.settings.sections import Experiment
 from eval_pipeline.settings.settings import Settings

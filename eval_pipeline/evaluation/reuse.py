@@ -21,7 +21,9 @@ from eval_pipeline.evaluation.state import (
 from eval_pipeline.hashing import fingerprint
 from eval_pipeline.journal import DIAGNOSES, JUDGED, PREDICTIONS, RECLASSIFIED, VERSIONS, Journal
 from eval_pipeline.records.diagnosis import Diagnosis, Reclassification
-from eval_pipeline.records.run import Item, ItemKey, Judgement, Prediction, Run
+from eval_pipeline.records.item import Item, ItemKey
+from eval_pipeline.records.prediction import Judgement, Prediction
+from eval_pipeline.records.run import Run
 from eval_pipeline.suites.benchmark import Benchmark, past_items, past_version
 from eval_pipeline.suites.kinds import gaps_hash, graded_alike
 

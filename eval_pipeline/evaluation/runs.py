@@ -19,19 +19,10 @@ from eval_pipeline.evaluation.state import (
     with_plan,
 )
 from eval_pipeline.journal import RUNS, Journal
-from eval_pipeline.records.run import (
-    FAILED_THERE,
-    IMPORTED_FROM,
-    ExamQuestion,
-    Item,
-    ItemKey,
-    Mode,
-    Model,
-    PlanFilter,
-    Run,
-    Scope,
-    now,
-)
+from eval_pipeline.records.base import now
+from eval_pipeline.records.item import ExamQuestion, Item, ItemKey
+from eval_pipeline.records.model import Model
+from eval_pipeline.records.run import FAILED_THERE, IMPORTED_FROM, Mode, PlanFilter, Run, Scope
 from eval_pipeline.results.runs import FoundRun
 from eval_pipeline.settings.sections import Experiment
 from eval_pipeline.suites.benchmark import Benchmark, past_items

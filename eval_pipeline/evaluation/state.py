@@ -11,8 +11,9 @@ from pydantic_core import to_json
 
 from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, Journal, Stream
 from eval_pipeline.records.base import Record
+from eval_pipeline.records.item import ItemKey
 from eval_pipeline.records.outcome import Outcome
-from eval_pipeline.records.run import ItemKey, Run
+from eval_pipeline.records.run import Run
 from eval_pipeline.suites.items import Places
 
 

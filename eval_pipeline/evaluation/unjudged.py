@@ -9,7 +9,8 @@ from eval_pipeline.evaluation.predict import Launch
 from eval_pipeline.evaluation.state import PREDICTION_BRIEFS, JudgementBrief, Replies
 from eval_pipeline.journal import JUDGED, PREDICTIONS, FileCompactedError, Journal, Stream
 from eval_pipeline.records.outcome import Outcome
-from eval_pipeline.records.run import Mode, Prediction, Run
+from eval_pipeline.records.prediction import Prediction
+from eval_pipeline.records.run import Mode, Run
 
 By = tuple[str, str]
 """A judge and its version."""

@@ -11,7 +11,8 @@ from pydantic import ConfigDict
 from eval_pipeline.evaluation.grading import STEPS, Grader
 from eval_pipeline.journal import JUDGED, FileCompactedError, Journal, Stream
 from eval_pipeline.records.base import Record
-from eval_pipeline.records.run import Item, ItemKey, Prediction, Usage
+from eval_pipeline.records.item import Item, ItemKey
+from eval_pipeline.records.prediction import Prediction, Usage
 
 ENOUGH = 200
 """So many earlier calls, or questions, tell what the others are like."""

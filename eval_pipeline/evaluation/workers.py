@@ -22,7 +22,7 @@ from eval_pipeline.journal import Journal, JournalError, JournalWriter, Stream
 from eval_pipeline.logs import FACTS, about, in_words
 from eval_pipeline.records.diagnosis import Diagnosis
 from eval_pipeline.records.outcome import Outcome
-from eval_pipeline.records.run import NOTHING_USED, Judgement, Prediction, Usage
+from eval_pipeline.records.prediction import NOTHING_USED, Judgement, Prediction, Usage
 from eval_pipeline.runtime import Halted, in_a_thread, stop_controller
 from eval_pipeline.settings.loading import SettingsError
 from eval_pipeline.suites.coding.sandbox.base import SandboxError

@@ -21,7 +21,7 @@ from eval_pipeline.gateways.model_lists import (
     shown,
     static_models,
 )
-from eval_pipeline.records.run import Model, Prices, Sighting
+from eval_pipeline.records.model import Model, Prices, Sighting
 from eval_pipeline.settings.gateway import Gateway
 from eval_pipeline.settings.sections import Selection
 from eval_pipeline.settings.settings import Settings

@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 from pydantic import JsonValue
 
 from eval_pipeline.records.outcome import Outcome
-from eval_pipeline.records.run import NOTHING_USED, Usage
+from eval_pipeline.records.prediction import NOTHING_USED, Usage
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,8 @@ from eval_pipeline.gateways.chat import ChatReply, ChatRequest, ProviderError
 from eval_pipeline.gateways.dialects.base import Collected, Dialect
 from eval_pipeline.gateways.dialects.errors import provider_error
 from eval_pipeline.gateways.limits import parse_retry_after
+from eval_pipeline.records.base import now, whole_characters
 from eval_pipeline.records.outcome import Outcome
-from eval_pipeline.records.run import now, whole_characters
 
 
 class Deadline:

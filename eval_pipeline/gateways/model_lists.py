@@ -18,7 +18,7 @@ from pydantic import (
 )
 
 from eval_pipeline.errors import MendableError
-from eval_pipeline.records.run import Model, ModelId, Prices
+from eval_pipeline.records.model import Model, ModelId, Prices
 from eval_pipeline.settings.gateway import Gateway, StaticModel
 
 Redact = Callable[[str], str]

@@ -16,7 +16,8 @@ from eval_pipeline.gateways.dialects.messages import Messages
 from eval_pipeline.gateways.dialects.responses import Responses
 from eval_pipeline.gateways.limits import Ledger, ledger_file
 from eval_pipeline.gateways.rate_limiter import Meters, Pace
-from eval_pipeline.records.run import DialectName, Item, Model
+from eval_pipeline.records.item import Item
+from eval_pipeline.records.model import DialectName, Model
 from eval_pipeline.settings.gateway import Gateway, RateLimits
 from eval_pipeline.settings.loading import SettingsError
 from eval_pipeline.settings.settings import Settings

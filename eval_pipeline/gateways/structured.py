@@ -10,8 +10,9 @@ from typing import Any, Generic, TypeVar
 from pydantic import JsonValue
 
 from eval_pipeline.gateways.chat import Asked, ChatReply, ChatRequest, ProviderError
+from eval_pipeline.records.model import Model
 from eval_pipeline.records.outcome import Outcome
-from eval_pipeline.records.run import Model, ReplyFormat, Usage
+from eval_pipeline.records.prediction import ReplyFormat, Usage
 from eval_pipeline.runtime import Halted
 
 QUOTED = 100

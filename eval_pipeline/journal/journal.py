@@ -33,19 +33,12 @@ from eval_pipeline.journal.files import (
 )
 from eval_pipeline.journal.locks import SOON_S, acquire, acquire_soon, sign
 from eval_pipeline.journal.writer import JournalWriter
-from eval_pipeline.records.base import Record
+from eval_pipeline.records.base import Record, now
 from eval_pipeline.records.diagnosis import Diagnosis, Reclassification
-from eval_pipeline.records.run import (
-    Attempt,
-    BenchmarkVersion,
-    Judgement,
-    Label,
-    Prediction,
-    Repeat,
-    Run,
-    Sighting,
-    now,
-)
+from eval_pipeline.records.item import BenchmarkVersion
+from eval_pipeline.records.model import Sighting
+from eval_pipeline.records.prediction import Judgement, Label, Prediction, Repeat
+from eval_pipeline.records.run import Attempt, Run
 
 FORMAT = 7
 """Raised when an older version of this code could not read what is written."""

@@ -16,7 +16,7 @@ from platform import node
 from filelock import FileLock, Timeout
 
 from eval_pipeline.journal.files import BusyError, translate_os_errors
-from eval_pipeline.records.run import now
+from eval_pipeline.records.base import now
 
 SOON_S = 0.5
 """A process at work holds a lock for longer."""

@@ -17,8 +17,7 @@ from pydantic import AwareDatetime, SecretStr, ValidationError
 
 from eval_pipeline.errors import MendableError
 from eval_pipeline.journal.files import sync, write_all
-from eval_pipeline.records.base import Record
-from eval_pipeline.records.run import now
+from eval_pipeline.records.base import Record, now
 
 PREFIX = "evals_"
 LONGEST_SECRET = 200

@@ -5,9 +5,10 @@ from typing import Annotated
 
 from pydantic import AwareDatetime, ConfigDict, Field
 
-from eval_pipeline.records.base import Record
+from eval_pipeline.records.base import Record, Text
+from eval_pipeline.records.model import ModelId
 from eval_pipeline.records.outcome import Outcome
-from eval_pipeline.records.run import ModelId, ReplyFormat, Text, Usage
+from eval_pipeline.records.prediction import ReplyFormat, Usage
 
 
 class Classification(StrEnum):

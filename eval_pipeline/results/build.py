@@ -24,7 +24,7 @@ from eval_pipeline.journal.files import (
     remove,
 )
 from eval_pipeline.processes import EXPLAINED, GONE, last_words, run_module
-from eval_pipeline.records.run import now
+from eval_pipeline.records.base import now
 from eval_pipeline.results.derive import DERIVED, SHOWN_IN, derive
 from eval_pipeline.results.queries import clear, run_file
 from eval_pipeline.results.schema import create_schema, schema_texts

@@ -21,7 +21,7 @@ from eval_pipeline.errors import MendableError
 from eval_pipeline.hashing import fingerprint
 from eval_pipeline.journal import Journal
 from eval_pipeline.records.coding import CodingTask
-from eval_pipeline.records.run import Item, ItemKey
+from eval_pipeline.records.item import Item, ItemKey
 from eval_pipeline.results.queries import query
 from eval_pipeline.results.runs import FoundRun
 from eval_pipeline.suites.benchmark import past_items

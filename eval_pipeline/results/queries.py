@@ -6,8 +6,7 @@ from typing import Any
 
 import duckdb
 
-PACKAGE = Path(__file__).parents[1]
-SQL = PACKAGE / "sql"
+SQL = Path(__file__).with_name("sql")
 FORMULAS_VERSION = 1
 """Raise this when Python code computes other numbers from the same records: files are rebuilt."""
 MAKING = ("schema", "load", "derive")

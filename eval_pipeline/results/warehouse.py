@@ -19,7 +19,7 @@ from eval_pipeline.hashing import fingerprint
 from eval_pipeline.journal import STREAMS, Journal, Stream, translate_os_errors
 from eval_pipeline.journal.files import FileCompactedError, JournalError, quoted, remove, swap_in
 from eval_pipeline.processes import is_running
-from eval_pipeline.records.run import now
+from eval_pipeline.records.base import now
 from eval_pipeline.results.build import Order, WarehouseError, build
 from eval_pipeline.results.queries import recipe
 from eval_pipeline.results.schema import VERSION, schema_version

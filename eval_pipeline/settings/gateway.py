@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, HttpUrl, JsonValue
 
 from eval_pipeline.records.base import Record
-from eval_pipeline.records.run import DialectName, ModelId, Prices
+from eval_pipeline.records.model import DialectName, ModelId, Prices
 
 
 def _an_http_address(url: str) -> str:

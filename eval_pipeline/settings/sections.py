@@ -15,7 +15,9 @@ from pydantic import (
 
 from eval_pipeline.records.base import Record
 from eval_pipeline.records.coding import Isolation
-from eval_pipeline.records.run import ModelId, PlanFilter, SuiteKind
+from eval_pipeline.records.item import SuiteKind
+from eval_pipeline.records.model import ModelId
+from eval_pipeline.records.run import PlanFilter
 from eval_pipeline.settings.gateway import Address, Extra, Name, Override
 
 PACKAGE = Path(__file__).parents[1]

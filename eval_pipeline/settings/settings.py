@@ -11,7 +11,7 @@ from urllib.parse import quote
 from pydantic import Field, HttpUrl, SecretStr, ValidationError, field_validator, model_validator
 
 from eval_pipeline.records.base import Record
-from eval_pipeline.records.run import Model, ModelId
+from eval_pipeline.records.model import Model, ModelId
 from eval_pipeline.settings.gateway import KEY_VARIABLES, Address, Gateway, Name, Override
 from eval_pipeline.settings.loading import (
     SettingsError,

@@ -11,8 +11,9 @@ from typing import BinaryIO
 from eval_pipeline.errors import MendableError
 from eval_pipeline.hashing import RunningFingerprint, fingerprint
 from eval_pipeline.journal import ITEMS, VERSIONS, Journal, JournalError, translate_os_errors
+from eval_pipeline.records.base import now
 from eval_pipeline.records.coding import CodingTask
-from eval_pipeline.records.run import PROTOCOL, BenchmarkVersion, Item, ItemKey, SuiteVersion, now
+from eval_pipeline.records.item import PROTOCOL, BenchmarkVersion, Item, ItemKey, SuiteVersion
 from eval_pipeline.settings.loading import SettingsError
 from eval_pipeline.settings.sections import Suite
 from eval_pipeline.settings.settings import Settings

@@ -13,7 +13,7 @@ from pydantic import ConfigDict, ValidationError
 
 from eval_pipeline.journal import JournalError
 from eval_pipeline.records.base import Record
-from eval_pipeline.records.run import ITEM, Item, ItemKey
+from eval_pipeline.records.item import ITEM, Item, ItemKey
 
 READ_AHEAD = 64 * 1024
 

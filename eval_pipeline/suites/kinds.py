@@ -9,7 +9,8 @@ from pydantic import JsonValue
 
 from eval_pipeline.hashing import fingerprint
 from eval_pipeline.records.coding import CodingTask
-from eval_pipeline.records.run import ExamQuestion, Item, Model
+from eval_pipeline.records.item import ExamQuestion, Item
+from eval_pipeline.records.model import Model
 from eval_pipeline.settings.loading import SettingsError
 from eval_pipeline.settings.sections import Experiment, Suite
 from eval_pipeline.settings.settings import Settings

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 from eval_pipeline.errors import MendableError
 from eval_pipeline.evaluation.runs import planned
-from eval_pipeline.records.run import PlanFilter, SuiteKind
+from eval_pipeline.records.item import SuiteKind
+from eval_pipeline.records.run import PlanFilter
 from eval_pipeline.settings.sections import Experiment
 from eval_pipeline.settings.settings import Settings
 from eval_pipeline.suites.benchmark import Benchmark

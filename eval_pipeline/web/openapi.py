@@ -24,7 +24,7 @@ from eval_pipeline.interop.remote.messages import (
 )
 from eval_pipeline.records.base import Record
 from eval_pipeline.records.coding import CodingTask
-from eval_pipeline.records.run import BenchmarkVersion, ExamQuestion
+from eval_pipeline.records.item import BenchmarkVersion, ExamQuestion
 from eval_pipeline.results.queries import query
 from eval_pipeline.web.api import DOCUMENTS, ROOT, Document
 from eval_pipeline.web.routes import Page, Parts, View

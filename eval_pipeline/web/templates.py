@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from datetime import datetime
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from eval_pipeline.results.queries import PACKAGE
 from eval_pipeline.results.svg import STYLE
 from eval_pipeline.results.tables.format import SCOPES, one_line, rank_range
 from eval_pipeline.text import printable
@@ -15,7 +15,7 @@ from eval_pipeline.web import routes
 from eval_pipeline.web.markup import colours
 from eval_pipeline.web.routes import Links, Page
 
-HERE = PACKAGE / "viewer"
+HERE = Path(__file__).parent
 STATIC = HERE / "static"
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "

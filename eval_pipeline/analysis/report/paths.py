@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from eval_pipeline.errors import MendableError
 from eval_pipeline.hashing import fingerprint
-from eval_pipeline.records.run import ModelId
+from eval_pipeline.records.model import ModelId
 
 SUFFIX, NOTES, COPY = ".md", ".notes.md", ".bak"
 ID_CHARACTERS, HASH_CHARACTERS = 8, 8

@@ -18,7 +18,7 @@ from eval_pipeline.gateways.catalog import (
 )
 from eval_pipeline.gateways.model_lists import CatalogError, shown
 from eval_pipeline.gateways.pool import Gateways
-from eval_pipeline.records.run import Model
+from eval_pipeline.records.model import Model
 from eval_pipeline.runtime import run_async
 from eval_pipeline.settings.gateway import Gateway
 from eval_pipeline.settings.settings import SETTINGS_FILE, Settings

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pydantic import JsonValue
 
 from eval_pipeline.gateways.demo import analyst
-from eval_pipeline.records.run import ExamQuestion, Item, Prices
+from eval_pipeline.records.item import ExamQuestion, Item
+from eval_pipeline.records.model import Prices
 
 REPLY_MARK = "Simulated reply:"
 JUDGE_MARK = "Simulated judge:"

@@ -28,8 +28,9 @@ from eval_pipeline.gateways.demo.chat_completions import Asked, ChatBody, Reply,
 from eval_pipeline.gateways.demo.faults import NO_FAULTS, FaultKind, Faults
 from eval_pipeline.gateways.demo.messages import MessagesBody, messages_error_body
 from eval_pipeline.gateways.demo.responses import ResponsesBody
+from eval_pipeline.records.base import now
 from eval_pipeline.records.coding import CodingTask
-from eval_pipeline.records.run import Item, now
+from eval_pipeline.records.item import Item
 
 LARGEST_BODY = 32 * 1024 * 1024
 _STREAM = [(b"content-type", b"text/event-stream; charset=utf-8")]

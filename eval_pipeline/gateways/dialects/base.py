@@ -12,7 +12,8 @@ from pydantic import JsonValue
 
 from eval_pipeline.gateways.chat import ChatReply, ChatRequest
 from eval_pipeline.gateways.dialects.errors import Quote
-from eval_pipeline.records.run import Usage, whole_characters
+from eval_pipeline.records.base import whole_characters
+from eval_pipeline.records.prediction import Usage
 
 _OPENING = re.compile(r"\s*<(think|thinking)>", re.IGNORECASE)
 _CLOSING = re.compile(r"</(?:think|thinking)>", re.IGNORECASE)

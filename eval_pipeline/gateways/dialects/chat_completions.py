@@ -9,7 +9,7 @@ from pydantic import JsonValue
 from eval_pipeline.gateways.chat import ChatRequest
 from eval_pipeline.gateways.dialects.base import Collected, dollars, merged, tokens
 from eval_pipeline.gateways.dialects.errors import Quote, broken_off, no_reply, reply_error
-from eval_pipeline.records.run import Usage
+from eval_pipeline.records.prediction import Usage
 
 _REASONING = dict.fromkeys(("reasoning_content", "reasoning", "reasoning_details")).keys()
 # What OpenAI's search models, OpenRouter and ZenMux take; a size is named so that it stays.

@@ -17,7 +17,7 @@ from eval_pipeline.gateways.dialects.base import (
     with_tool,
 )
 from eval_pipeline.gateways.dialects.errors import Quote, broken_off, no_reply, reply_error
-from eval_pipeline.records.run import Usage
+from eval_pipeline.records.prediction import Usage
 
 VERSION = "2023-06-01"
 MAX_TOKENS = 16_384

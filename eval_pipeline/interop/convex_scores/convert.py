@@ -8,7 +8,8 @@ from typing import NamedTuple
 from eval_pipeline.interop.convex_scores.documents import EvalDocument, Status, StepDocument, Tokens
 from eval_pipeline.records.coding import STEPS, CodingTask, GradedCode, Step, StepName
 from eval_pipeline.records.outcome import Outcome
-from eval_pipeline.records.run import Judgement, Prediction, Run, Usage, foreign_request
+from eval_pipeline.records.prediction import Judgement, Prediction, Usage
+from eval_pipeline.records.run import Run, foreign_request
 
 SOURCE = "convex-evals"
 """As whose verdicts they stand."""

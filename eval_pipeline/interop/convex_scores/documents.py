@@ -13,8 +13,7 @@ from pydantic import (
     WrapValidator,
 )
 
-from eval_pipeline.records.base import Record
-from eval_pipeline.records.run import Text
+from eval_pipeline.records.base import Record, Text
 
 
 def _or_nothing(value: Any, read: Any) -> Any:

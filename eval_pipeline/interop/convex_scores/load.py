@@ -21,19 +21,10 @@ from eval_pipeline.journal import RUNS, Journal
 from eval_pipeline.journal.files import as_line
 from eval_pipeline.records.base import Record
 from eval_pipeline.records.coding import CodingTask
-from eval_pipeline.records.run import (
-    CLOSED,
-    IMPORTED_FROM,
-    BenchmarkVersion,
-    Item,
-    ItemKey,
-    Judgement,
-    Model,
-    PlanFilter,
-    Prediction,
-    Run,
-    Sighting,
-)
+from eval_pipeline.records.item import BenchmarkVersion, Item, ItemKey
+from eval_pipeline.records.model import Model, Sighting
+from eval_pipeline.records.prediction import Judgement, Prediction
+from eval_pipeline.records.run import CLOSED, IMPORTED_FROM, PlanFilter, Run
 from eval_pipeline.settings.settings import Settings
 from eval_pipeline.suites.benchmark import past_items
 

@@ -14,7 +14,7 @@ from eval_pipeline.interop.remote.versions import keep_version
 from eval_pipeline.journal import VERSIONS, Journal
 from eval_pipeline.journal.files import as_line
 from eval_pipeline.records.coding import CodingTask, TaskConfig
-from eval_pipeline.records.run import PROTOCOL, BenchmarkVersion, SuiteVersion
+from eval_pipeline.records.item import PROTOCOL, BenchmarkVersion, SuiteVersion
 from eval_pipeline.settings.settings import Settings
 from eval_pipeline.suites.benchmark import keep, load_benchmark, past_items, version_hash
 from eval_pipeline.suites.kinds import decisive

@@ -18,7 +18,7 @@ from eval_pipeline.evaluation.item_prompt import Prompt, rebuilding
 from eval_pipeline.interop.inspect.header import Facts, header_of, names_of, start_of
 from eval_pipeline.interop.inspect.samples import Answered, Document, named, sample_of, summary_of
 from eval_pipeline.journal import Journal
-from eval_pipeline.records.run import Item, ItemKey
+from eval_pipeline.records.item import Item, ItemKey
 from eval_pipeline.results.export import ExportError, replacing
 from eval_pipeline.results.queries import query, rows
 from eval_pipeline.results.runs import FoundRun, Row

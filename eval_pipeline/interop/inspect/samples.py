@@ -9,7 +9,7 @@ from typing import Any
 from eval_pipeline.evaluation.item_prompt import Prompt
 from eval_pipeline.hashing import fingerprint
 from eval_pipeline.records.coding import CodingTask
-from eval_pipeline.records.run import Item
+from eval_pipeline.records.item import Item
 from eval_pipeline.results.runs import Row
 
 Document = dict[str, Any]

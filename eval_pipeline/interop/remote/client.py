@@ -17,8 +17,7 @@ from pydantic import SecretStr, ValidationError
 from eval_pipeline.errors import MendableError
 from eval_pipeline.gateways.limits import RetryPolicy, parse_retry_after
 from eval_pipeline.interop.remote.messages import Refusal
-from eval_pipeline.records.base import Record
-from eval_pipeline.records.run import now
+from eval_pipeline.records.base import Record, now
 
 RETRIES = RetryPolicy(attempts=6, first_wait_s=1.0, longest_wait_s=30.0, total_s=600.0)
 TIMEOUT = httpx.Timeout(300.0, connect=20.0)

@@ -15,8 +15,11 @@ import orjson
 from pydantic import Field, TypeAdapter, ValidationError
 
 from eval_pipeline.interop.remote.errors import RefusedError
-from eval_pipeline.records.base import Record
-from eval_pipeline.records.run import ItemKey, Judgement, Prediction, Run, Sighting, now
+from eval_pipeline.records.base import Record, now
+from eval_pipeline.records.item import ItemKey
+from eval_pipeline.records.model import Sighting
+from eval_pipeline.records.prediction import Judgement, Prediction
+from eval_pipeline.records.run import Run
 from eval_pipeline.text import printable
 
 JSON, LINES = "application/json", "application/x-ndjson"

@@ -14,7 +14,8 @@ from eval_pipeline.interop.remote.versions import keep_version
 from eval_pipeline.journal import RUNS, SIGHTINGS, VERSIONS, FileCompactedError, Journal
 from eval_pipeline.journal.files import as_line
 from eval_pipeline.records.base import Record
-from eval_pipeline.records.run import BenchmarkVersion, Judgement, Prediction
+from eval_pipeline.records.item import BenchmarkVersion
+from eval_pipeline.records.prediction import Judgement, Prediction
 from eval_pipeline.suites.benchmark import past_items
 
 R = TypeVar("R", Prediction, Judgement)

@@ -33,7 +33,9 @@ from eval_pipeline.journal import (
 )
 from eval_pipeline.journal.files import as_line
 from eval_pipeline.records.base import Record
-from eval_pipeline.records.run import BenchmarkVersion, Judgement, Prediction, Run
+from eval_pipeline.records.item import BenchmarkVersion
+from eval_pipeline.records.prediction import Judgement, Prediction
+from eval_pipeline.records.run import Run
 from eval_pipeline.results.runs import FoundRun
 from eval_pipeline.suites.benchmark import past_items
 

@@ -36,8 +36,11 @@ from eval_pipeline.journal import (
     Stream,
 )
 from eval_pipeline.journal.files import Source, read_file, source
-from eval_pipeline.records.base import Record
-from eval_pipeline.records.run import ItemKey, Judgement, Prediction, Run, Sighting, now
+from eval_pipeline.records.base import Record, now
+from eval_pipeline.records.item import ItemKey
+from eval_pipeline.records.model import Sighting
+from eval_pipeline.records.prediction import Judgement, Prediction
+from eval_pipeline.records.run import Run
 from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.suites.benchmark import past_items
 from eval_pipeline.suites.items import Places

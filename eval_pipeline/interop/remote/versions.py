@@ -10,7 +10,7 @@ from eval_pipeline.interop.remote.errors import ConflictError, RefusedError, Too
 from eval_pipeline.interop.remote.messages import MOST_BYTES, MOST_ITEMS, KeptVersion, parsed
 from eval_pipeline.journal import ITEMS, VERSIONS, Journal
 from eval_pipeline.records.coding import CodingTask
-from eval_pipeline.records.run import ITEM, BenchmarkVersion, Item, SuiteVersion
+from eval_pipeline.records.item import ITEM, BenchmarkVersion, Item, SuiteVersion
 from eval_pipeline.suites.benchmark import note, version_hash
 from eval_pipeline.suites.coding.files import UnsafePath, check_files
 from eval_pipeline.suites.kinds import decisive

@@ -12,14 +12,10 @@ from pydantic_core import to_json
 from eval_pipeline.gateways.dialects.errors import provider_error
 from eval_pipeline.hashing import fingerprint
 from eval_pipeline.interop.zenmux.files import Entry, count_in, number_in, object_in, text_in
+from eval_pipeline.records.base import whole_characters
 from eval_pipeline.records.outcome import Outcome
-from eval_pipeline.records.run import (
-    Judgement,
-    Prediction,
-    Usage,
-    foreign_request,
-    whole_characters,
-)
+from eval_pipeline.records.prediction import Judgement, Prediction, Usage
+from eval_pipeline.records.run import foreign_request
 
 _STATUS = re.compile(r"\b(?:error code|status code|HTTP)[:= ]{1,3}([45]\d\d)\b", re.IGNORECASE)
 _BY_WORDS = (

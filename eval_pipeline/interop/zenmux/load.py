@@ -34,18 +34,11 @@ from eval_pipeline.interop.zenmux.read import (
 )
 from eval_pipeline.interop.zenmux.suites import Home, Homes
 from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, BusyError, Journal
-from eval_pipeline.records.run import (
-    FAILED_THERE,
-    IMPORTED_FROM,
-    ItemKey,
-    Judgement,
-    Model,
-    Prediction,
-    Run,
-    Scope,
-    Sighting,
-    whole_characters,
-)
+from eval_pipeline.records.base import whole_characters
+from eval_pipeline.records.item import ItemKey
+from eval_pipeline.records.model import Model, Sighting
+from eval_pipeline.records.prediction import Judgement, Prediction
+from eval_pipeline.records.run import FAILED_THERE, IMPORTED_FROM, Run, Scope
 from eval_pipeline.settings.settings import Settings
 
 _TICK = timedelta(microseconds=1)

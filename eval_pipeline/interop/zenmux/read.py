@@ -22,7 +22,8 @@ from eval_pipeline.interop.zenmux.files import (
     read_object,
     text_in,
 )
-from eval_pipeline.records.run import ModelId, PlanFilter
+from eval_pipeline.records.model import ModelId
+from eval_pipeline.records.run import PlanFilter
 
 ANSWER_FILES, JUDGED_FILES = "predictions", "judged"
 _PATTERNS = {ANSWER_FILES: "hle_*.json", JUDGED_FILES: "judged_hle_*.json"}

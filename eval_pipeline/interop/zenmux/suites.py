@@ -8,7 +8,7 @@ from eval_pipeline.errors import MendableError
 from eval_pipeline.hashing import RunningFingerprint
 from eval_pipeline.interop.zenmux.convert import PROMPT_HASH, SOURCE
 from eval_pipeline.journal import VERSIONS, Journal
-from eval_pipeline.records.run import (
+from eval_pipeline.records.item import (
     PROTOCOL,
     BenchmarkVersion,
     ExamQuestion,

@@ -19,7 +19,7 @@ from eval_pipeline.records.coding import (
     StepName,
     TestResult,
 )
-from eval_pipeline.records.run import FREE, Usage
+from eval_pipeline.records.prediction import FREE, Usage
 from eval_pipeline.runtime import in_a_thread
 from eval_pipeline.suites.coding.cache import GradedFiles
 from eval_pipeline.suites.coding.files import UnsafePath, check_files, private_folder, write_files

@@ -5,7 +5,7 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from eval_pipeline.records.coding import CodingTask
-from eval_pipeline.records.run import Model
+from eval_pipeline.records.model import Model
 
 PROJECT_FORMAT = "convex_project"
 """How whole projects are to be written, which a checkout of convex-evals asks for."""

@@ -13,7 +13,7 @@ from io import BytesIO
 
 from PIL import Image
 
-from eval_pipeline.records.run import ExamQuestion
+from eval_pipeline.records.item import ExamQuestion
 from eval_pipeline.settings.sections import Suite
 from eval_pipeline.settings.settings import Settings
 from eval_pipeline.suites.exam.convex_questions import bank_sources, read_bank

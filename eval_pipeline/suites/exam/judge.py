@@ -18,9 +18,11 @@ from eval_pipeline.gateways.structured import (
     formats_of,
     read_json,
 )
-from eval_pipeline.records.base import Record
+from eval_pipeline.records.base import Record, Text
+from eval_pipeline.records.item import ExamQuestion
+from eval_pipeline.records.model import Model
 from eval_pipeline.records.outcome import Outcome
-from eval_pipeline.records.run import ExamQuestion, Model, Prediction, ReplyFormat, Text, Usage
+from eval_pipeline.records.prediction import Prediction, ReplyFormat, Usage
 
 _PERCENTAGE = re.compile(r"(\d{1,3}(?:\.\d{1,6})?)\s*%?")
 _NOTHING = ("none", "null")

@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from eval_pipeline.hashing import fingerprint
 from eval_pipeline.journal import LABELS, Journal
-from eval_pipeline.records.run import Label, now
+from eval_pipeline.records.base import now
+from eval_pipeline.records.prediction import Label
 from eval_pipeline.settings.settings import Settings
 from eval_pipeline.suites.exam.files import DatasetError
 

@@ -2,7 +2,8 @@
 
 from pydantic import JsonValue
 
-from eval_pipeline.records.run import ExamQuestion, Model
+from eval_pipeline.records.item import ExamQuestion
+from eval_pipeline.records.model import Model
 
 
 def question_messages(

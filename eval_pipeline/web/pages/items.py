@@ -18,7 +18,7 @@ from eval_pipeline.evaluation.item_prompt import Chosen, image_name, text_of
 from eval_pipeline.interop.remote.messages import parse_hashed
 from eval_pipeline.journal.files import JournalError
 from eval_pipeline.records.coding import CodingTask
-from eval_pipeline.records.run import Item, ItemKey
+from eval_pipeline.records.item import Item, ItemKey
 from eval_pipeline.results.queries import query, rows
 from eval_pipeline.suites.benchmark import past_items
 from eval_pipeline.web.markup import as_text, code, difference, markdown

@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from pydantic import Field
 
-from eval_pipeline.records.base import Record
-from eval_pipeline.records.run import ExamQuestion, whole_characters
+from eval_pipeline.records.base import Record, whole_characters
+from eval_pipeline.records.item import ExamQuestion
 from eval_pipeline.suites.exam.rules.normalize import (
     peeled,
     plain,
