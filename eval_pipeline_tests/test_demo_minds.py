@@ -194,13 +194,13 @@ def test_a_wrong_answer_never_reads_as_the_reference(reference: str) -> None:
 def test_a_right_answer_reads_as_the_reference_however_it_is_written(reference: str) -> None:
     items = [a_question(f"{n}?", reference) for n in range(200)]
 
-    replies = [
+    texts = [
         replies.answer(STRONG, item) for item in items if replies.is_right(STRONG, item.question)
     ]
 
-    verdicts = [replies.judge(a_judge_prompt(reference, reply)) for reply in replies]
+    verdicts = [replies.judge(a_judge_prompt(reference, reply)) for reply in texts]
     assert all(verdict and verdict["correct"] for verdict in verdicts)
-    assert len({reply.split("Answer:")[1].split("Confidence")[0] for reply in replies}) > 1
+    assert len({reply.split("Answer:")[1].split("Confidence")[0] for reply in texts}) > 1
 
 
 def test_a_question_it_does_not_know_is_answered_honestly() -> None:

@@ -161,7 +161,7 @@ def test_earlier_runs_are_those_before_with_the_failures_of_the_same_items(tmp_p
     wrong[3] = wrong[3].model_copy(update={"carried_from": second.run_id})
     settings = settings_in(tmp_path, questions=QUESTIONS)
     verdicts = [a_judgement(reply, 0.0) for reply in wrong]
-    records = (first, second, third, other, *wrong, *verdicts)
+    records: list[Run | Prediction | Judgement] = [first, second, third, other, *wrong, *verdicts]
     journal = a_journal(settings.data, *records, benchmark=EXAM)
     warehouse = Warehouse(settings.database, journal)
     warehouse.publish()

@@ -19,6 +19,7 @@ from eval_pipeline.defs.config import (
 from eval_pipeline.defs.launch import QUIET, STAGES, Evaluation, evaluate_all, failures_of
 from eval_pipeline.defs.partitions import PART_OF
 from eval_pipeline.defs.resources import WarehouseResource
+from eval_pipeline.defs.schedules import build_schedules
 from eval_pipeline.errors import RunError
 from eval_pipeline.records.run import Mode
 from eval_pipeline.settings.settings import Settings
@@ -91,8 +92,8 @@ def find_job(settings: Settings, name: str) -> dg.JobDefinition:
 
 def named_jobs(settings: Settings) -> dict[str, dg.JobDefinition]:
     """Return the jobs to launch by name; Dagster has one more, for any selection of assets."""
-    graph = dg.Definitions.merge(build_graph(settings), build_jobs(settings))
-    jobs = graph.resolve_all_job_defs()
+    parts = (build_graph, build_jobs, build_schedules)  # the last refuses a wrong cron line
+    jobs = dg.Definitions.merge(*(build(settings) for build in parts)).resolve_all_job_defs()
     return {job.name: job for job in jobs if not job.name.startswith("__")}
 
 

@@ -223,7 +223,8 @@ def calibration_chart(bins: Sequence[Row]) -> Chart:
     models, about = _first(_by_model(used, "size"), _MOST_PANELS, about)
     across = min(_ACROSS, len(models))
     side = 320.0 if len(models) == 1 else 136.0
-    largest, drawn = max(row["size"] for row in used), []
+    largest = max(row["size"] for row in used)
+    drawn: list[Markup] = []
     table: list[tuple[str, ...]] = []
     for at, group in enumerate(models):
         left, top = 48 + (side + 52) * (at % across), 24 + (side + 64) * (at // across)
@@ -386,8 +387,7 @@ def _by_model(found: Sequence[Row], counted: str) -> list[list[Row]]:
         groups.setdefault(key, []).append(row)
 
     def overall(group: list[Row]) -> float:
-        return sum(row["accuracy"] * row[counted] for row in group) / sum(
-            row[counted] for row in group
-        )
+        weights = sum(float(row[counted]) for row in group)
+        return sum(float(row["accuracy"]) * row[counted] for row in group) / weights
 
     return sorted(groups.values(), key=lambda group: (-overall(group), name_of(group[0], found)))

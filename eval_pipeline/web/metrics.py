@@ -49,7 +49,7 @@ ReadQueue = Callable[[Settings], tuple[Mapping[str, int], float] | None]
 """Reads the runs of Dagster by status, and the seconds that the oldest queued one waits."""
 
 log = logging.getLogger(__name__)
-disable_created_metrics()
+disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
 class _Families(Collector):

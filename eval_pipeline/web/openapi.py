@@ -163,7 +163,9 @@ def documentation(view: View, at: Parts) -> Page:
 
 def describe_writes() -> Schema:
     """Return the `paths` and `components` of the routes for remote runs."""
-    records = dict.fromkeys(record for one in WRITES for record in (*one.taken, one.answer))
+    records: dict[type[Record], None] = dict.fromkeys(
+        record for one in WRITES for record in (*one.taken, one.answer)
+    )
     # Clients send all of them: what a record leaves out has its default there.
     models: list[tuple[type[Record], JsonSchemaMode]]
     models = [(record, "validation") for record in (*records, Refusal)]

@@ -139,7 +139,6 @@ MOST_REPLIES = 1_000_000
 ELSEWHERE = "It is evaluated elsewhere, and its runs are sent here."
 """Why nobody here asks a model that no gateway of ours was seen to offer."""
 R = TypeVar("R", Prediction, Judgement)
-K = TypeVar("K", bound=Hashable)
 
 
 @dataclass(frozen=True)
