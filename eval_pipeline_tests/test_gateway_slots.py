@@ -76,7 +76,7 @@ def test_each_gateway_has_its_own_slots_and_as_many_as_the_settings_say(tmp_path
     slots, order = GatewaySlots(tmp_path, 2), list[str]()
 
     async def ask() -> None:
-        async with slots.hold(STRONG), slots.hold(a_model("other/strong")):
+        async with slots.hold(STRONG), slots.hold(a_model("other/strong", gateway="other")):
             await take_one(slots, order)
             async with slots.hold(WEAK):
                 with pytest.raises(TimeoutError):
