@@ -16,6 +16,8 @@ from eval_pipeline.analysis.report.earlier import (
 )
 from eval_pipeline.analysis.report.paths import notes_of
 from eval_pipeline.analysis.report.write import ACTIONS
+from eval_pipeline.records.prediction import Judgement, Prediction
+from eval_pipeline.records.run import Run
 from eval_pipeline.results.runs import Row, run_rows
 from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline_tests.builders import NOON, a_journal, a_judgement, settings_in

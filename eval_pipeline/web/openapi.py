@@ -163,13 +163,12 @@ def documentation(view: View, at: Parts) -> Page:
 
 def describe_writes() -> Schema:
     """Return the `paths` and `components` of the routes for remote runs."""
-    records: dict[type[Record], None] = dict.fromkeys(
-        record for one in WRITES for record in (*one.taken, one.answer)
-    )
     # Clients send all of them: what a record leaves out has its default there.
-    models: list[tuple[type[Record], JsonSchemaMode]]
-    models = [(record, "validation") for record in (*records, Refusal)]
-    _, definitions = models_json_schema(models, ref_template=REFERENCE)
+    models: dict[tuple[type[Record], JsonSchemaMode], None] = {}
+    for one in WRITES:
+        models |= {(record, "validation"): None for record in (*one.taken, one.answer)}
+    models[Refusal, "validation"] = None
+    _, definitions = models_json_schema(list(models), ref_template=REFERENCE)
     return {
         "paths": {one.path: {"post": _write(one)} for one in WRITES},
         "components": {
