@@ -52,6 +52,7 @@ dev: $(READY)
 check: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	$(BIN)/lint-imports
 	$(BIN)/mypy
 
 # Of the coding tasks, those that have changed; where nobody can tell, one of each category.

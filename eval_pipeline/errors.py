@@ -14,3 +14,7 @@ class RunError(MendableError):
 
 class NothingFailedError(RunError):
     """There is nothing to ask again, which is no trouble."""
+
+
+class DatasetError(MendableError):
+    """A data set that can not be loaded: one sentence per problem, each on a line of its own."""

@@ -388,6 +388,6 @@ def _by_model(found: Sequence[Row], counted: str) -> list[list[Row]]:
 
     def overall(group: list[Row]) -> float:
         weights = sum(float(row[counted]) for row in group)
-        return sum(float(row["accuracy"]) * row[counted] for row in group) / weights
+        return sum(float(row["accuracy"]) * float(row[counted]) for row in group) / weights
 
     return sorted(groups.values(), key=lambda group: (-overall(group), name_of(group[0], found)))

@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from eval_pipeline.errors import DatasetError
 from eval_pipeline.hashing import fingerprint
 from eval_pipeline.records.coding import STEPS, CodingTask, Files, TaskConfig
 from eval_pipeline.settings.sections import Suite
@@ -18,7 +19,6 @@ from eval_pipeline.suites.coding.convex_checkout import checkout_tasks, is_check
 from eval_pipeline.suites.coding.files import FolderFiles, UnsafePath, check_files, is_ignored
 from eval_pipeline.suites.coding.toolchains.base import Toolchain, ToolchainError
 from eval_pipeline.suites.coding.toolchains.registry import toolchain
-from eval_pipeline.suites.exam.files import DatasetError
 
 __all__ = ["HARNESS", "DatasetError", "grader_version", "load_tasks", "task_toolchain"]
 

@@ -8,9 +8,10 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, StringConstraints, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
+from eval_pipeline.errors import DatasetError
 from eval_pipeline.hashing import fingerprint
 from eval_pipeline.records.base import Record
-from eval_pipeline.suites.exam.files import BadRow, DatasetError, Row, Rows, Source
+from eval_pipeline.suites.exam.files import BadRow, Row, Rows, Source
 
 BANK = "questions.json"
 CLUSTER = "source_eval"

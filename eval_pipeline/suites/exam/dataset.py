@@ -13,19 +13,12 @@ from io import BytesIO
 
 from PIL import Image
 
+from eval_pipeline.errors import DatasetError
 from eval_pipeline.records.item import ExamQuestion
 from eval_pipeline.settings.sections import Suite
 from eval_pipeline.settings.settings import Settings
 from eval_pipeline.suites.exam.convex_questions import bank_sources, read_bank
-from eval_pipeline.suites.exam.files import (
-    COLUMNS,
-    BadRow,
-    DatasetError,
-    Row,
-    Rows,
-    Source,
-    read_rows,
-)
+from eval_pipeline.suites.exam.files import COLUMNS, BadRow, Row, Rows, Source, read_rows
 from eval_pipeline.suites.exam.hub import download
 
 __all__ = ["DatasetError", "load_questions"]

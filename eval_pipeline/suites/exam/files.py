@@ -9,7 +9,7 @@ from typing import BinaryIO, NamedTuple
 
 import duckdb
 
-from eval_pipeline.errors import MendableError
+from eval_pipeline.errors import DatasetError
 
 REQUIRED = ("id", "question", "answer", "answer_type", "category")
 OPTIONAL = ("image", "rationale", "raw_subject")
@@ -19,10 +19,6 @@ _BOM = b"\xef\xbb\xbf"
 _CSV_FIELD_LIMIT = 256 * 1024 * 1024
 _PARQUET_SLICE = 50
 _ROW_NUMBER = "file_row_number"
-
-
-class DatasetError(MendableError):
-    """A data set that can not be loaded: one sentence per problem, each on a line of its own."""
 
 
 class Source(NamedTuple):

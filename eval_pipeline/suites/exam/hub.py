@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from eval_pipeline.errors import DatasetError
 from eval_pipeline.settings.sections import Hub
-from eval_pipeline.suites.exam.files import DatasetError
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi

@@ -8,12 +8,12 @@ from io import StringIO
 from pathlib import Path
 from typing import NamedTuple
 
+from eval_pipeline.errors import DatasetError
 from eval_pipeline.hashing import fingerprint
 from eval_pipeline.journal import LABELS, Journal
 from eval_pipeline.records.base import now
 from eval_pipeline.records.prediction import Label
 from eval_pipeline.settings.settings import Settings
-from eval_pipeline.suites.exam.files import DatasetError
 
 SETTING = "reliability.labels"
 REQUIRED = ("item_id", "correct")
