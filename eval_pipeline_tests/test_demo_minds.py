@@ -147,7 +147,7 @@ def test_another_process_gets_the_same_reply() -> None:
     item = a_question("Which river is the longest?", "The Nile")
     program = (
         "from eval_pipeline.gateways.demo import replies\n"
-        "from eval_pipeline.records.run import ExamQuestion\n"
+        "from eval_pipeline.records.item import ExamQuestion\n"
         f"item = ExamQuestion.model_validate_json({item.model_dump_json()!r})\n"
         "for mind in replies.MINDS.values(): print(replies.answer(mind, item, ('Rome', 'Oslo')))"
     )

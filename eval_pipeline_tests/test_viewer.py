@@ -157,7 +157,7 @@ def test_the_leaderboard_has_intervals_runs_and_what_is_preliminary(web: TestCli
     assert f'href="./{run_path(FIRST, WEAK)}"' in page
     left_out = row_of(page.partition("Left out")[2], BROKEN[:8])
     assert WEAK in left_out
-    assert page.count("<circle") == 3 and "<polyline" in page
+    assert page.count('class="dot') == 3 and 'class="dot best' in page
 
 
 def test_a_slice_has_the_scores_of_its_items_alone(web: TestClient) -> None:
