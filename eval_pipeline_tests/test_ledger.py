@@ -217,7 +217,7 @@ def test_whoever_waits_for_the_file_can_be_halted(tmp_path: Path) -> None:
 def test_a_folder_that_can_not_be_written_is_told_of(tmp_path: Path) -> None:
     (tmp_path / "limits").write_text("no folder")
 
-    with pytest.raises(JournalError, match=r"limits.*can not be written"):
+    with pytest.raises(JournalError, match=r"limits.*cannot be written"):
         Ledger(ledger_file(tmp_path, "gateway", "demo")).take({"requests": NOTHING})
 
 

@@ -249,7 +249,7 @@ def test_an_older_file_where_it_can_not_be_replaced_is_said_to_be_one(tmp_path: 
     warehouse.path.with_suffix(".lock").mkdir()  # so that not even root can claim it
 
     with (
-        pytest.raises(WarehouseError, match=r"older version.* It can not be written"),
+        pytest.raises(WarehouseError, match=r"older version.* It cannot be written"),
         warehouse.reading(),
     ):
         pass
