@@ -71,8 +71,9 @@ _UNSEEN = re.compile(
 _CUT = "\n[... {} characters cut ...]\n"
 
 
-def clean(raw: bytes, limit: int) -> str:
-    """The bytes as text without escapes and controls; of a long one the beginning and the end."""
+def clean(raw: bytes | str, limit: int) -> str:
+    """Return the text without escapes and controls; of a long one the beginning and the end."""
+    raw = raw.encode("utf-8", "replace") if isinstance(raw, str) else raw
     text = raw.decode("utf-8", errors="replace").replace("\r\n", "\n")
     return cut(_UNSEEN.sub("", _ESCAPES.sub("", text)), limit)
 

@@ -13,7 +13,7 @@ from eval_pipeline.records.coding import CodingTask, Files, Step, StepName
 from eval_pipeline.suites.coding.files import write_files
 from eval_pipeline.suites.coding.judge import CodeJudge, Graded
 from eval_pipeline.suites.coding.toolchains.base import Workbench
-from eval_pipeline.suites.coding.toolchains.convex import project_steps
+from eval_pipeline.suites.coding.toolchains.convex import project as projects
 from eval_pipeline.suites.coding.toolchains.convex.toolchain import Convex
 from eval_pipeline_tests.coding_stand import DATA, a_sandbox, prepared, take
 from eval_pipeline_tests.convex_stand import checkout_tasks, needs_tools
@@ -160,7 +160,7 @@ def test_what_went_wrong_before_tests_is_told_and_not_that_they_were_skipped() -
 def test_no_answer_finds_the_reference_beside_itself() -> None:
     task = checkout_tasks()[GUEST_BOOK]
 
-    beside = {**task.grader, **project_steps.beside(task)}
+    beside = {**task.grader, **projects.beside(task)}
 
     assert not any(text in beside.values() for text in task.answer.values())
 

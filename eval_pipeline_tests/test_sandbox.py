@@ -21,7 +21,7 @@ from eval_pipeline.suites.coding.sandbox.base import (
     SandboxError,
 )
 from eval_pipeline.suites.coding.sandbox.bwrap import BwrapSandbox
-from eval_pipeline.suites.coding.sandbox.files import LARGEST_FILE
+from eval_pipeline.suites.coding.sandbox.supervise import LARGEST_FILE
 from eval_pipeline_tests.sandboxes import SMALL, python, run, shell, the_sandbox
 
 Loop = Callable[[], asyncio.AbstractEventLoop]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_pipeline.suites.coding.sandbox.files import LARGEST_FILE, MOST_FILES, named, unpack
+from eval_pipeline.suites.coding.sandbox.supervise import LARGEST_FILE, MOST_FILES, named, unpack
 
 
 def entry(name: str, content: bytes = b"x", kind: bytes = tarfile.REGTYPE) -> tuple[object, bytes]:

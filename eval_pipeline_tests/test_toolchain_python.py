@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from eval_pipeline.records.coding import CodingTask, Files, Step, StepName, TaskConfig
+from eval_pipeline.suites.coding.sandbox.base import Limits
 from eval_pipeline.suites.coding.sandbox.opening import open_sandbox
 from eval_pipeline.suites.coding.toolchains import registry
 from eval_pipeline.suites.coding.toolchains.base import ToolchainError
@@ -269,7 +270,7 @@ def test_an_unknown_toolchain_is_told_with_those_there_are() -> None:
 def test_an_unprepared_toolchain_says_what_to_do(tmp_path: Path) -> None:
     assert not Python().is_prepared(tmp_path)
     with pytest.raises(ToolchainError, match="not prepared"):
-        _ = Environment(tmp_path).mounts
+        Environment(tmp_path).command("server", limits=Limits())
 
 
 class Slow(Python):

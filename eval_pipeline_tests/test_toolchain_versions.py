@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from eval_pipeline.suites.coding.toolchains.convex import layout, prepare
+from eval_pipeline.suites.coding.toolchains.convex import layout
 from eval_pipeline.suites.coding.toolchains.python import environment, toolchain
 
 LANGUAGES = {"3.11": "bd32f9e56cf113ae", "3.12": "5496ce95356a3005", "3.13": "624bbec6d5c4b1a6"}
@@ -105,12 +105,11 @@ def test_a_maintainer_raises_a_number_when_verdicts_change(
 def test_a_changed_harness_has_to_be_prepared_again(
     convex: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(prepare, "SOURCES", convex)
     home = tmp_path / "home"
     shutil.copytree(convex, layout.built(home))
     (home / layout.MARKER).write_text(version_of_convex())
-    assert prepare.is_prepared(home)
+    assert layout.is_prepared(home)
 
     (convex / "harness" / "reporter.js").write_text("another")
 
-    assert not prepare.is_prepared(home)
+    assert not layout.is_prepared(home)

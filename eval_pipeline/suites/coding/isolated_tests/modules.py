@@ -8,13 +8,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from eval_pipeline.suites.coding.isolated_tests import values as plain
-from eval_pipeline.suites.coding.isolated_tests.client import Connection
-from eval_pipeline.suites.coding.isolated_tests.errors import (
-    decode_error,
-    encode_error,
-    known_class,
-    known_place,
-)
 from eval_pipeline.suites.coding.isolated_tests.proxies import (
     HANDLE,
     Far,
@@ -25,6 +18,7 @@ from eval_pipeline.suites.coding.isolated_tests.proxies import (
     make_class,
     make_object,
 )
+from eval_pipeline.suites.coding.isolated_tests.values import encode_error, known_class, known_place
 from eval_pipeline.suites.coding.isolated_tests.wire import Nonsense
 
 _CAN_NOT = (
@@ -54,9 +48,9 @@ class FarError:
 class Modules:
     """All likenesses by the names under which tests know them."""
 
-    def __init__(self, connection: Connection, interface: Mapping[str, Sequence[str]]) -> None:
-        self._far = Far(connection, self)
-        self._interface = interface
+    def __init__(self, far: Far, interface: Mapping[str, Sequence[str]]) -> None:
+        self._far, self._interface = far, interface
+        far.codec = self
         self._named: dict[tuple[str, str], Any] = {}
         self._told: dict[tuple[str, str], Mapping[str, Any]] = {}
         self._classes: dict[int, FarType] = {}
@@ -66,6 +60,7 @@ class Modules:
 
     def install(self) -> None:
         """Puts the modules where tests will import them from."""
+        self._far.start()
         told = self._far.ask("describe", None)
         self._told = {
             (module, name): told[module][name]
@@ -96,24 +91,28 @@ class Modules:
     def _make(self, module: str, name: str, words: Mapping[str, Any]) -> Any:
         match words.get("kind"):
             case "function":
-                return self._function(module, name, asynchronous=bool(words["async"]))
+                return FarFunction(
+                    self._far, ["ref", module, name], asynchronous=bool(words["async"]), name=name
+                )
             case "class" if name[:1].islower():
                 # A class in the place of a function: what it makes was not agreed on.
-                return self._function(module, name, asynchronous=False)
+                return FarFunction(self._far, ["ref", module, name], asynchronous=False, name=name)
             case "class":
                 return make_class(self._far, words, self._parents(words), [module, name])
             case "exception":
-                return self._keep_local(module, name, self._error_class(words))
+                kind = self._error_class(str(words["name"]), words["above"])
+                return self._keep_local(module, name, kind)
             case "enum":
                 return self._keep_local(module, name, self._enum(words))
             case "namedtuple":
-                return self._keep_local(module, name, self._named_tuple(words))
+                defaults = self.decode(words["defaults"])
+                fields = [str(field) for field in words["fields"]]
+                values = [defaults[field] for field in fields if field in defaults]
+                kind = _tuple_class(str(words["name"]), fields, values)
+                return self._keep_local(module, name, kind)
             case "constant":
                 return self.decode(words["value"])
         raise Nonsense(f"Nobody knows what {name} is.")
-
-    def _function(self, module: str, name: str, *, asynchronous: bool) -> FarFunction:
-        return FarFunction(self._far, ["ref", module, name], asynchronous=asynchronous, name=name)
 
     def _keep_local(self, module: str, name: str, kind: type) -> type:
         self._local[kind] = [module, name]
@@ -128,22 +127,19 @@ class Modules:
                 found.append(parent)
         return tuple(found)
 
-    def _error_class(self, words: Mapping[str, Any]) -> type:
-        above = self._find_error(words["above"])
+    def _error_class(self, name: str, words: Any) -> type[BaseException]:
+        """A class of exceptions below the one that the words are about."""
+        above = self._find_error(words)
         parents = (above,) if issubclass(above, FarError) else (FarError, above)
-        return type(str(words["name"]), parents, {})
+        return type(name, parents, {})
 
     def _enum(self, words: Mapping[str, Any]) -> type:
         base, plain_type = _ENUMS[words["base"]]
-        members = {_member(name): self.decode(value) for name, value in words["members"].items()}
+        members = {str(name): self.decode(value) for name, value in words["members"].items()}
+        # Under such a name it would not be a member, but how members are made and compared.
+        if special := [name for name in members if name.startswith("_") and name.endswith("_")]:
+            raise Nonsense(f"{special[0]} can not be a member of an enumeration.")
         made: type = base(str(words["name"]), members, type=plain_type)
-        return made
-
-    def _named_tuple(self, words: Mapping[str, Any]) -> type:
-        fields = [str(field) for field in words["fields"]]
-        defaults = self.decode(words["defaults"])
-        values = [defaults[field] for field in fields if field in defaults]
-        made: type = _tuple_class(str(words["name"]), fields, values)
         return made
 
     def learn(self, classes: Sequence[Mapping[str, Any]]) -> None:
@@ -153,12 +149,10 @@ class Modules:
     def _class(self, number: int) -> FarType:
         if number not in self._classes:
             words = self._told_classes[number]
-            known = self._likeness(*words["place"]) if words["place"] else None
-            self._classes[number] = (
-                known
-                if isinstance(known, FarType)
-                else make_class(self._far, words, self._parents(words), None)
-            )
+            kind = self._likeness(*words["place"]) if words["place"] else None
+            if not isinstance(kind, FarType):
+                kind = make_class(self._far, words, self._parents(words), None)
+            self._classes[number] = kind
         return self._classes[number]
 
     def encode(self, value: Any, depth: int = 0) -> Any:
@@ -209,8 +203,9 @@ class Modules:
                     self._objects[number] = make_object(kind, number, class_number)
                 return self._objects[number]
             case ["function", int(number), bool(asynchronous)]:
-                target = ["object", number]
-                return FarFunction(self._far, target, asynchronous=asynchronous, name="function")
+                return FarFunction(
+                    self._far, ["object", number], asynchronous=asynchronous, name="function"
+                )
             case ["awaitable", int(number)]:
                 return awaiting(self._far, number)
             case ["ref", str(module), str(name)]:
@@ -235,16 +230,14 @@ class Modules:
 
     def decode_error(self, data: Any) -> BaseException:
         """An exception of the answer's process, to be raised here as what it is."""
-        error = decode_error(data, self.decode, self._find_error)
+        error = plain.decode_error(data, self.decode, self._find_error)
         vars(error)[HANDLE] = ["object", int(data["number"])]
         return error
 
     def _find_error(self, data: Any) -> type[BaseException]:
         match data:
             case ["like", str(name), known]:
-                above = self._find_error(known)
-                parents = (above,) if issubclass(above, FarError) else (FarError, above)
-                return type(name, parents, {})
+                return self._error_class(name, known)
             case ["error", str(module), str(name)]:
                 return known_class(module, name)
             case ["ref", str(module), str(name)]:
@@ -252,13 +245,6 @@ class Modules:
                 if isinstance(found, type) and issubclass(found, BaseException):
                     return found
         raise Nonsense("An exception is of no class that is known.")
-
-
-def _member(name: str) -> str:
-    """Under other names it would not be a member, but how members are made and compared."""
-    if name.startswith("_") and name.endswith("_"):
-        raise Nonsense(f"{name} can not be a member of an enumeration.")
-    return name
 
 
 def _tuple_class(name: str, fields: Sequence[str], defaults: Sequence[Any]) -> Any:

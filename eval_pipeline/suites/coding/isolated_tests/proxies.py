@@ -1,10 +1,18 @@
-"""Likenesses of an answer's classes and functions: whatever is done to one is done over there."""
+"""The tests' side of the line, and likenesses of an answer's classes and functions over there."""
 
-from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, cast
+import asyncio
+import itertools
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from eval_pipeline.suites.coding.isolated_tests.client import Asked, Codec, Connection
-from eval_pipeline.suites.coding.isolated_tests.values import OF_STRANGERS, OPERATIONS
+from eval_pipeline.suites.coding.isolated_tests.values import OF_STRANGERS, OPERATIONS, write_back
+from eval_pipeline.suites.coding.isolated_tests.wire import Frames, Nonsense
+
+if TYPE_CHECKING:  # which imports this module
+    from eval_pipeline.suites.coding.isolated_tests.modules import Modules
 
 HANDLE = "__evals_handle__"
 # Decided there only between two objects from there: what is compared with plain data is our word.
@@ -13,31 +21,140 @@ _ASYNCHRONOUS = ("__aenter__", "__aexit__", "__anext__")
 _LOCAL = ("__await__", "__hash__")
 
 
+class AnswerGone(BaseException):
+    """The process of the answer has ended or can not be understood any more."""
+
+
 class Far:
-    """The way to the answer's process; there is one for all likenesses."""
+    """Requests to the answer's process by any thread or task; one thread reads the replies."""
 
-    def __init__(self, connection: Connection, codec: Codec) -> None:
-        self._connection, self._codec = connection, codec
+    codec: "Modules"
 
-    def ask(self, do: str, on: Any, name: str = "", *args: Any, **named: Any) -> Any:
-        """Does something there."""
-        return self._connection.ask(Asked(do, on, name, args, named), self._codec)
+    def __init__(self, frames: Frames) -> None:
+        self._frames = frames
+        self._sending = threading.Lock()
+        self._numbers = itertools.count()
+        self._waiting: dict[int, Future[Any]] = {}
+        self._gone: str | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._loops = 0
 
-    async def wait(self, do: str, on: Any, name: str = "", *args: Any, **named: Any) -> Any:
-        """Does something there and awaits its result."""
-        return await self._connection.ask_and_await(Asked(do, on, name, args, named), self._codec)
+    def start(self) -> None:
+        """Begins to read."""
+        threading.Thread(target=self._read, name="replies", daemon=True).start()
+
+    def receive(self) -> Any:
+        """The next word of the answer's process; EOFError says why there will be none."""
+        kind, word = self._frames.receive_kind()
+        if kind == b"G":
+            raise EOFError(str(word))
+        return word
+
+    def ask(self, do: str, on: Any, name: str = "", /, *args: Any, **named: Any) -> Any:
+        """Does something there and waits for what came of it."""
+        reply = self._send(do, on, name, args, named, wait=False)[1].result()
+        return self._result(reply, args, named)
+
+    async def wait(self, do: str, on: Any, name: str = "", /, *args: Any, **named: Any) -> Any:
+        """Does it there and awaits what came of it; is cancelled there where it is cancelled."""
+        number, future = self._send(do, on, name, args, named, wait=True)
+        reply = asyncio.wrap_future(future)
+        while not reply.done():
+            try:
+                await asyncio.shield(reply)
+            except asyncio.CancelledError:
+                if reply.cancelled() or self._gone is not None:
+                    raise
+                self._say({"do": "cancel", "id": number, "loop": self._loop_number()})
+        return self._result(reply.result(), args, named)
 
     def calling(self, do: str, on: Any, name: str, *, asynchronous: bool) -> Callable[..., Any]:
         """A function that does it, or a coroutine function."""
+        return partial(self.wait if asynchronous else self.ask, do, on, name)
 
-        def call(*args: Any, **named: Any) -> Any:
-            return self._connection.ask(Asked(do, on, name, args, named), self._codec)
+    def _send(
+        self,
+        do: str,
+        on: Any,
+        name: str,
+        args: Sequence[Any],
+        named: Mapping[str, Any],
+        *,
+        wait: bool,
+    ) -> tuple[int, Future[Any]]:
+        if self._gone is not None:
+            raise AnswerGone(self._gone)
+        number, future = next(self._numbers), Future[Any]()
+        encode = self.codec.encode
+        words = {"id": number, "do": do, "on": encode(on), "name": name}
+        words |= {"args": encode(list(args)), "named": encode(dict(named))}
+        words |= {"loop": self._loop_number(), "wait": wait}
+        self._waiting[number] = future
+        self._say(words)
+        return number, future
 
-        async def call_and_await(*args: Any, **named: Any) -> Any:
-            asked = Asked(do, on, name, args, named)
-            return await self._connection.ask_and_await(asked, self._codec)
+    def _say(self, words: object) -> None:
+        try:
+            with self._sending:
+                self._frames.send(words, b"A")
+        except OSError as error:
+            self._end(f"the line to the answer's process broke: {error}")
+        if self._gone is not None:
+            self._end(self._gone)
 
-        return call_and_await if asynchronous else call
+    def _loop_number(self) -> int | None:
+        """Which event loop runs here: there will be one there for as long as this one runs."""
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return self._loops if self._loop and self._loop.is_running() else None
+        if loop is not self._loop:
+            self._loop, self._loops = loop, self._loops + 1
+        return self._loops
+
+    def _result(self, reply: Any, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
+        try:
+            value, raised = self._understood(reply, args, named)
+        except (Nonsense, LookupError, AttributeError, TypeError, ValueError) as error:
+            self._end(f"the answer's process spoke nonsense: {error}")
+            raise AnswerGone(self._gone) from None
+        if raised is not None:
+            raise raised
+        return value
+
+    def _understood(
+        self, reply: Any, args: Sequence[Any], named: Mapping[str, Any]
+    ) -> tuple[Any, BaseException | None]:
+        """What was returned there, or else what was raised."""
+        self.codec.learn(reply["classes"])
+        if "changed" in reply:
+            for original, changed in zip((list(args), dict(named)), reply["changed"], strict=True):
+                write_back(original, self.codec.decode(changed))
+        if "interface" in reply:
+            return reply["interface"], None
+        if "value" in reply:
+            return self.codec.decode(reply["value"]), None
+        if "cancelled" in reply:
+            return None, asyncio.CancelledError()
+        return None, self.codec.decode_error(reply["raised"])
+
+    def _read(self) -> None:
+        try:
+            while True:
+                reply = self.receive()
+                if future := self._waiting.pop(reply["id"], None):
+                    future.set_result(reply)
+        except EOFError as end:
+            self._end(str(end) or "the answer's process has ended")
+        except (Nonsense, LookupError, TypeError) as error:
+            self._end(f"the answer's process spoke nonsense: {error}")
+
+    def _end(self, reason: str) -> None:
+        self._gone = self._gone or reason
+        while self._waiting:
+            _, future = self._waiting.popitem()
+            if not future.done():
+                future.set_exception(AnswerGone(self._gone))
 
 
 class FarFunction:
@@ -67,7 +184,7 @@ class FarType(type):
     def __call__(cls, *args: Any, **named: Any) -> Any:
         if cls.__evals_place__ is None:
             raise TypeError(f"{cls.__name__} is not among the names that tests may use.")
-        return cls._far.calling("call", cls, "", asynchronous=False)(*args, **named)
+        return cls._far.ask("call", cls, "", *args, **named)
 
     def __getattr__(cls, name: str) -> Any:
         if name.startswith("__"):
@@ -106,12 +223,13 @@ def make_class(
 ) -> FarType:
     """A likeness of a class, which can what the class can."""
     allowed = frozenset(OPERATIONS) if place or parents else OF_STRANGERS
-    names = allowed.intersection(words["operations"]).difference(_LOCAL)
+    operations = words["operations"]
+    names = allowed.intersection(operations).difference(_LOCAL)
     body: dict[str, Any] = {name: _operation(far, name) for name in names}
-    if "__await__" in words["operations"]:
+    if "__await__" in operations:
         body["__await__"] = lambda self: far.wait("await", self).__await__()
     if "__eq__" in body:
-        body["__hash__"] = _operation(far, "__hash__") if _hashable(words) else None
+        body["__hash__"] = _operation(far, "__hash__") if "__hash__" in operations else None
     inherited = {k: v for parent in parents for k, v in getattr(parent, "_methods", {}).items()}
     body |= {
         "_far": far,
@@ -129,10 +247,6 @@ def make_object(kind: FarType, number: int, class_number: int) -> FarObject:
     return made
 
 
-def _hashable(words: Mapping[str, Any]) -> bool:
-    return "__hash__" in words["operations"]
-
-
 def _operation(far: Far, name: str) -> Callable[..., Any]:
     if name in _ASYNCHRONOUS:
 
@@ -141,20 +255,13 @@ def _operation(far: Far, name: str) -> Callable[..., Any]:
 
         return operate_and_await
     if name == "__call__":
-        return lambda self, *args, **named: far.calling("call", self, "", asynchronous=False)(
-            *args, **named
-        )
-    return _compared(far, name) if name in _COMPARED else _operated(far, name)
+        return lambda self, *args, **named: far.ask("call", self, "", *args, **named)
+    if name in _COMPARED:
+        return _comparison(far, name)
+    return lambda self, *args: far.ask("operate", self, name, *_handed_over(args))
 
 
-def _operated(far: Far, name: str) -> Callable[..., Any]:
-    def operate(self: FarObject, *args: Any) -> Any:
-        return far.ask("operate", self, name, *_handed_over(args))
-
-    return operate
-
-
-def _compared(far: Far, name: str) -> Callable[..., Any]:
+def _comparison(far: Far, name: str) -> Callable[..., Any]:
     def compare(self: FarObject, other: Any) -> Any:
         if not isinstance(other, FarObject):
             return NotImplemented
@@ -180,9 +287,5 @@ def _handed_over(args: tuple[Any, ...]) -> tuple[Any, ...]:
 
 async def awaiting(far: Far, number: int) -> Any:
     """A coroutine there, as one here."""
-    return await far.wait("await", _Numbered(number))
-
-
-class _Numbered(FarObject):
-    def __init__(self, number: int) -> None:
-        self.__dict__[HANDLE] = ["object", number]
+    there = FarFunction(far, ["object", number], asynchronous=True, name="coroutine")
+    return await far.wait("await", there)

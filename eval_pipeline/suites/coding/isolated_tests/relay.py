@@ -1,8 +1,7 @@
-"""Tests that must fail: where one of them passes, something has been done to how tests are run."""
+"""The host's side of the line: canaries, signed reports, and words carried between both sides."""
 
 import asyncio
 import hashlib
-import importlib
 import json
 import secrets
 import socket
@@ -22,37 +21,8 @@ from eval_pipeline.suites.coding.isolated_tests.wire import (
 )
 from eval_pipeline.text import clean
 
-# Compiled under the name of the tests' own file, so that nobody can tell them from those.
-_SOURCES = (
-    "assert 1 == 2",
-    "assert len([1]) == 2",
-    "assert not isinstance(1, int)",
-    "raise AssertionError('must fail')",
-    "raise ValueError('must fail')",
-    "with pytest.raises(ValueError): pass",
-    "assert sorted([2, 1]) == [2, 1]",
-    "assert {'a': 1} == {'a': 2}",
-    "assert all([True, False])",
-    "assert any([False])",
-    "assert 0.5 == pytest.approx(0.6)",
-    "assert type(1) is str",
-    "assert 'x' in {'y'}",
-    "assert sum([1, 2]) == 4",
-    "assert str(1) == '2'",
-)
-COUNT = len(_SOURCES)
-
-
-def canary(number: int, name: str, path: str) -> Callable[[], None]:
-    """One of them, which looks like any other test of the file."""
-    source = f"def {name}():\n    {_SOURCES[number % COUNT]}\n"
-    # Only where tests run there is a pytest; the host wants no more than the count.
-    space: dict[str, Any] = {"pytest": importlib.import_module("pytest")}
-    exec(compile(source, path, "exec"), space)  # noqa: S102  (the source is above)
-    made: Callable[[], None] = space[name]
-    return made
-
-
+CANARIES = 15
+"""How many tests are run that must fail: where one passes, something was done to how tests run."""
 MAX_REPORTS = 20_000
 MAX_REPORTED = 4 * 1024**2
 """Bytes of all reports together."""
@@ -66,40 +36,41 @@ class Reports:
 
     key: bytes = field(default_factory=lambda: secrets.token_bytes(32))
     canaries: Sequence[str] = field(
-        default_factory=lambda: [f"test_{secrets.token_hex(6)}" for _ in range(COUNT)]
+        default_factory=lambda: [f"test_{secrets.token_hex(6)}" for _ in range(CANARIES)]
     )
     words: list[list[Any]] = field(default_factory=list)
     forged: str | None = None
     _bytes: int = 0
 
     def add(self, body: bytes) -> None:
-        """One more report; one that is not signed shows that somebody else has been talking."""
+        """Keeps one more report; after a forged one, nothing is believed any more."""
+        if self.forged is None:
+            self.forged = self._fault(body)
+
+    def _fault(self, body: bytes) -> str | None:
+        """Keeps the report, or says why it can not be one."""
         try:
             text, signed = unpack(body)
             right = signature(hashlib.blake2b(key=self.key), text)
             number, *word = json.loads(text)
         except (Nonsense, ValueError, TypeError, AttributeError, RecursionError):
-            self.forged = self.forged or "a report could not be read"
-            return
+            return "a report could not be read"
         self._bytes += len(body)
         if not secrets.compare_digest(str(signed).encode("utf-8", "replace"), right.encode()):
-            self.forged = self.forged or "a report was not signed"
-        elif number != len(self.words) or number >= MAX_REPORTS:
-            self.forged = self.forged or "a report came out of order"
-        elif self._bytes > MAX_REPORTED:
-            self.forged = self.forged or "too much was reported"
-        elif not _is_report(word):
-            self.forged = self.forged or "a report was none"
-        else:
-            self.words.append([_shown(part) if isinstance(part, str) else part for part in word])
+            return "a report was not signed"
+        if number != len(self.words) or number >= MAX_REPORTS:
+            return "a report came out of order"
+        if self._bytes > MAX_REPORTED:
+            return "too much was reported"
+        if not _is_report(word):
+            return "a report was none"
+        # An answer has a hand in what its errors say, and they are kept and shown to people.
+        self.words.append([clean(x, _LONGEST_TEXT) if isinstance(x, str) else x for x in word])
+        return None
 
     def opening(self, interface: Mapping[str, Sequence[str]] | None) -> bytes:
         """What the tests' process is told before it does anything."""
-        told = {
-            "key": self.key.hex(),
-            "canaries": list(self.canaries),
-            "interface": None if interface is None else {k: list(v) for k, v in interface.items()},
-        }
+        told = {"key": self.key.hex(), "canaries": self.canaries, "interface": interface}
         return pack(told, b"K")
 
 
@@ -109,11 +80,6 @@ def _is_report(word: list[Any]) -> bool:
         case ["begin"] | ["end", int()] | ["broken" | "tampered", str()]:
             return True
     return [*map(type, word)] == [str, str, bool, str, str] and word[0] == "test"
-
-
-def _shown(text: str) -> str:
-    """An answer has a hand in what its errors say, and they are kept and shown to people."""
-    return clean(text.encode("utf-8", "replace"), _LONGEST_TEXT)
 
 
 async def listen(tests: socket.socket, reports: Reports) -> None:

@@ -4,12 +4,11 @@ import os
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import pytest
 
-from eval_pipeline.suites.coding.isolated_tests.client import AnswerGone, Connection
 from eval_pipeline.suites.coding.isolated_tests.modules import Modules
+from eval_pipeline.suites.coding.isolated_tests.proxies import AnswerGone, Far
 from eval_pipeline.suites.coding.isolated_tests.pytest_plugin import Reporting, Say, reporter
 from eval_pipeline.suites.coding.isolated_tests.wire import Frames, channel_of
 
@@ -22,32 +21,14 @@ _OPTIONS = (
 )
 
 
-class ByTheHost:
-    """The line to the answer's process, which the host lengthens to there."""
-
-    def __init__(self, frames: Frames) -> None:
-        self._frames = frames
-
-    def send(self, word: object) -> None:
-        self._frames.send(word, b"A")
-
-    def receive(self) -> Any:
-        kind, word = self._frames.receive_kind()
-        if kind == b"G":
-            raise EOFError(str(word))
-        return word
-
-
 def apart(frames: Frames, interface: Mapping[str, Sequence[str]]) -> str | None:
     """Likenesses of the answer's modules where tests look for them, or why there are none."""
-    line = ByTheHost(frames)
+    far = Far(frames)
     try:
-        first = line.receive()
+        first = far.receive()
         if "broken" in first:
             return str(first["broken"])
-        connection = Connection(line)
-        connection.start()
-        Modules(connection, interface).install()
+        Modules(far, interface).install()
     except (AnswerGone, Exception) as gone:  # noqa: BLE001  (all that is read is the answer's word)
         return f"The answer's process could not be used: {gone}"
     return None

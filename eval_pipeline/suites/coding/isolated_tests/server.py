@@ -14,13 +14,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from eval_pipeline.suites.coding.isolated_tests import values as plain
-from eval_pipeline.suites.coding.isolated_tests.errors import (
+from eval_pipeline.suites.coding.isolated_tests.values import (
     decode_error,
+    describe,
     encode_error,
+    enum_base,
     known_class,
     known_place,
 )
-from eval_pipeline.suites.coding.isolated_tests.values import describe, enum_base
 from eval_pipeline.suites.coding.isolated_tests.wire import Frames, Nonsense, channel_of
 
 _FUNCTIONS = (
@@ -44,13 +45,10 @@ class Objects:
         self._places: dict[int, list[str]] = {}
         for module, names in interface.items():
             for name in names:
-                self._load(module, name)
-
-    def _load(self, module: str, name: str) -> None:
-        found = getattr(importlib.import_module(module), name)
-        self._named[module, name] = found
-        if isinstance(found, type) or callable(found):
-            self._places.setdefault(id(found), [module, name])
+                found = getattr(importlib.import_module(module), name)
+                self._named[module, name] = found
+                if callable(found):
+                    self._places.setdefault(id(found), [module, name])
 
     def place(self, kind: Any) -> list[str] | None:
         """By which name of the interface the other side knows it."""
@@ -77,8 +75,7 @@ class Objects:
         if issubclass(found, BaseException):
             return words | {"kind": "exception", "above": self._error_place(found.__mro__[1:])}
         if issubclass(found, enum.Enum):
-            values = {name: one.value for name, one in found.__members__.items()}
-            members = {name: self.encode(value) for name, value in values.items()}
+            members = {name: self.encode(one.value) for name, one in found.__members__.items()}
             return words | {"kind": "enum", "members": members, "base": enum_base(found)}
         if issubclass(found, tuple) and hasattr(found, "_fields"):
             defaults = getattr(found, "_field_defaults", {})
@@ -141,13 +138,14 @@ class Objects:
 
     def _error_place(self, parents: Sequence[type]) -> list[Any]:
         """The class itself if both sides know it, else its name and the nearest that they know."""
+        first, nearest = parents[0], ["error", "builtins", "Exception"]
         for kind in parents:
-            found = ["ref", *place] if (place := self.place(kind)) else None
-            known = known_place(kind) if issubclass(kind, BaseException) else None
-            found = found or (["error", *known] if known else None)
-            if found:
-                return found if kind is parents[0] else ["like", parents[0].__name__, found]
-        return ["like", parents[0].__name__, ["error", "builtins", "Exception"]]
+            if (place := self.place(kind)) or (known := known_place(kind)):
+                nearest = ["ref", *place] if place else ["error", *known]
+                if kind is first:
+                    return nearest
+                break
+        return ["like", first.__name__, nearest]
 
     def decode(self, data: Any, depth: int = 0) -> Any:
         """A value of the other side."""
@@ -229,14 +227,14 @@ class Server:
 
     def _answer(self, request: Request) -> None:
         try:
-            self._reply(request, self._done(request))
+            self._returned(request, self._done(request))
         except BaseException as error:  # noqa: BLE001  (whatever an answer raises is its result)
             self._raised(request, error)
 
     async def _answer_in_loop(self, request: Request) -> None:
         try:
             result = self._done(request)
-            self._reply(request, await result if request["wait"] else result)
+            self._returned(request, await result if request["wait"] else result)
         except BaseException as error:  # noqa: BLE001  (whatever an answer raises is its result)
             self._raised(request, error)
         finally:
@@ -260,11 +258,10 @@ class Server:
         }
         return done[request["do"]]()
 
-    def _reply(self, request: Request, result: Any) -> None:
-        if request["do"] == "describe":
-            self._send(request, {"interface": result})
-        else:
-            self._send(request, {"value": self._objects.encode(result)})
+    def _returned(self, request: Request, result: Any) -> None:
+        described = request["do"] == "describe"
+        words = {"interface": result} if described else {"value": self._objects.encode(result)}
+        self._send(request, words)
 
     def _raised(self, request: Request, error: BaseException) -> None:
         cancelled = isinstance(error, asyncio.CancelledError)
@@ -274,15 +271,10 @@ class Server:
     def _send(self, request: Request, words: dict[str, Any]) -> None:
         words |= {"id": request["id"], "classes": self._objects.new_classes()}
         if given := request.pop("given", None):
-            words |= self._changed(request, *given)
+            now = [self._objects.encode(one) for one in given]
+            if now != [request["args"], request["named"]]:
+                words["changed"] = now
         self._frames.send(words)
-
-    def _changed(
-        self, request: Request, arguments: Sequence[Any], named: Mapping[str, Any]
-    ) -> dict[str, Any]:
-        """What the call made of its arguments, if it is not what they were."""
-        now = [self._objects.encode(list(arguments)), self._objects.encode(dict(named))]
-        return {} if now == [request["args"], request["named"]] else {"changed": now}
 
 
 def leave() -> None:

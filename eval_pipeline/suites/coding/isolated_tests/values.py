@@ -1,14 +1,18 @@
-"""Plain values as JSON and back: the same types, order and digits, and nothing that can act."""
+"""Plain values and exceptions as JSON and back: the same types, order and digits, nothing live."""
 
+import builtins
 import enum
+import importlib
 import inspect
 import math
 import types
 from collections import deque
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from datetime import date, datetime, time, timedelta, timezone, tzinfo
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Any
 from uuid import UUID
@@ -20,10 +24,7 @@ Other = Callable[[Any, int], Any]
 MAX_DEPTH = 150
 _SAFE = 2**53
 _TYPES = (bool, int, float, str, bytes, list, tuple, dict, set, frozenset, complex, object)
-NAMED_TYPES = {kind.__name__: kind for kind in (*_TYPES, date, datetime, Decimal, types.NoneType)}
-
-
-_NAMES = {kind: name for name, kind in NAMED_TYPES.items()}
+_NAMED_TYPES = {kind.__name__: kind for kind in (*_TYPES, date, datetime, Decimal, types.NoneType)}
 
 
 def _zone(zone: tzinfo | None) -> list[Any] | None:
@@ -42,23 +43,17 @@ def _read_zone(data: list[Any] | None) -> tzinfo | None:
     return ZoneInfo(value) if kind == "zone" else timezone(timedelta(microseconds=value))
 
 
-def _moment(value: datetime) -> list[Any]:
+def _moment(value: datetime | time) -> list[Any]:
     zone = _zone(value.tzinfo)
-    if zone is None and value.tzinfo is not None:
+    if zone is None and isinstance(value, datetime) and value.tzinfo is not None:
         zone = ["offset", (value.utcoffset() or timedelta()) // timedelta(microseconds=1)]
     return [value.replace(tzinfo=None).isoformat(), value.fold, zone]
 
 
-def _read_moment(text: str, fold: int, zone: list[Any] | None) -> datetime:
-    return datetime.fromisoformat(text).replace(fold=fold, tzinfo=_read_zone(zone))
-
-
-def _clock(value: time) -> list[Any]:
-    return [value.replace(tzinfo=None).isoformat(), value.fold, _zone(value.tzinfo)]
-
-
-def _read_clock(text: str, fold: int, zone: list[Any] | None) -> time:
-    return time.fromisoformat(text).replace(fold=fold, tzinfo=_read_zone(zone))
+def _read_moment(
+    kind: type[datetime] | type[time], text: str, fold: int, zone: list[Any] | None
+) -> datetime | time:
+    return kind.fromisoformat(text).replace(fold=fold, tzinfo=_read_zone(zone))
 
 
 # By type: its tag, what is written of a value, and how that is read again.
@@ -70,9 +65,9 @@ _ATOMS: dict[type, tuple[str, Callable[[Any], list[Any]], Callable[..., Any]]] =
         lambda value: [repr(value.real), repr(value.imag)],
         lambda real, imaginary: complex(float(real), float(imaginary)),
     ),
-    datetime: ("datetime", _moment, _read_moment),
+    datetime: ("datetime", _moment, partial(_read_moment, datetime)),
     date: ("date", lambda value: [value.isoformat()], date.fromisoformat),
-    time: ("time", _clock, _read_clock),
+    time: ("time", _moment, partial(_read_moment, time)),
     timedelta: (
         "timedelta",
         lambda value: [value.days, value.seconds, value.microseconds],
@@ -130,7 +125,9 @@ def encode(value: Any, other: Other, depth: int = 0) -> Any:
     if kind in _BUNCHES:
         tag, take, _ = _BUNCHES[kind]
         return [tag, *(encode(part, other, depth + 1) for part in take(value))]
-    return ["type", _NAMES[value]] if kind is type and value in _NAMES else other(value, depth)
+    if kind is type and value in _NAMED_TYPES.values():
+        return ["type", value.__name__]
+    return other(value, depth)
 
 
 def as_parent(value: Any) -> Any:
@@ -179,7 +176,7 @@ def _read(data: list[Any], other: Other, depth: int) -> Any:
         return int(parts[0], 16)
     if tag == "float":
         return float(parts[0])
-    return NAMED_TYPES[parts[0]] if tag == "type" else other(data, depth)
+    return _NAMED_TYPES[parts[0]] if tag == "type" else other(data, depth)
 
 
 def write_back(original: Any, changed: Any) -> None:
@@ -241,7 +238,7 @@ def describe(kind: type, place: Place) -> dict[str, Any]:
         "parents": parents,
         "operations": [name for name in OPERATIONS if _has(kind, name)],
         "methods": {
-            name: _is_async(kind, name)
+            name: inspect.iscoroutinefunction(getattr(kind, name, None))
             for name in dir(kind)
             if not name.startswith("__") and _is_method(kind, name)
         },
@@ -268,5 +265,121 @@ def _is_method(kind: type, name: str) -> bool:
     return inspect.isfunction(found) or isinstance(found, classmethod | staticmethod)
 
 
-def _is_async(kind: type, name: str) -> bool:
-    return inspect.iscoroutinefunction(getattr(kind, name, None))
+# Beside the builtin ones, what the standard library raises that tests may ask for by its class.
+_ELSEWHERE = {
+    "asyncio": ("CancelledError", "InvalidStateError", "QueueEmpty", "QueueFull"),
+    "binascii": ("Error",),
+    "concurrent.futures": ("BrokenExecutor",),
+    "csv": ("Error",),
+    "dataclasses": ("FrozenInstanceError",),
+    "decimal": ("DecimalException", "InvalidOperation", "DivisionByZero", "Inexact", "Overflow"),
+    "graphlib": ("CycleError",),
+    "json": ("JSONDecodeError",),
+    "queue": ("Empty", "Full"),
+    "re": ("error",),
+    "sqlite3": ("Error", "IntegrityError", "OperationalError", "ProgrammingError"),
+    "struct": ("error",),
+    "tomllib": ("TOMLDecodeError",),
+    "zoneinfo": ("ZoneInfoNotFoundError",),
+}
+# Raised among tests these would end the tests instead of one test.
+_NEVER = (KeyboardInterrupt, GeneratorExit)
+_CAUSES = 4
+
+
+def known_place(kind: type) -> list[str] | None:
+    """Where both sides find a class of exceptions that is nobody's own."""
+    if kind in _NEVER or not issubclass(kind, BaseException):
+        return None
+    if getattr(builtins, kind.__name__, None) is kind:
+        return ["builtins", kind.__name__]
+    for module, names in _ELSEWHERE.items():
+        for name in names:
+            if kind.__name__ == name and getattr(importlib.import_module(module), name) is kind:
+                return [module, name]
+    return None
+
+
+def known_class(module: str, name: str) -> type[BaseException]:
+    """The class at such a place; Nonsense if there is none."""
+    if module == "builtins" or name in _ELSEWHERE.get(module, ()):
+        kind = getattr(importlib.import_module(module), name, None)
+        if isinstance(kind, type) and issubclass(kind, BaseException) and kind not in _NEVER:
+            return kind
+    raise Nonsense(f"{module}.{name} is no exception that is known.")
+
+
+def encode_error(
+    error: BaseException, encode: Callable[[Any], Any], place: Callable[[type], list[Any]]
+) -> dict[str, Any]:
+    """All of an exception that is plain, and of what caused it."""
+    errors = [error]
+    while (cause := errors[-1].__cause__) is not None and len(errors) <= _CAUSES:
+        errors.append(cause)
+    words, *causes = (
+        {
+            "class": place(type(one)),
+            "args": [_or_text(argument, encode) for argument in one.args],
+            "text": _text(one),
+            "notes": [str(note) for note in getattr(one, "__notes__", ())],
+            "attributes": _attributes(one, encode),
+        }
+        for one in errors
+    )
+    return words | {"causes": causes}
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001  (it is code of an answer)
+        return type(error).__name__
+
+
+def _or_text(value: Any, encode: Callable[[Any], Any]) -> Any:
+    try:
+        return encode(value)
+    except Exception:  # noqa: BLE001  (it is code of an answer)
+        return f"<{type(value).__name__}>"
+
+
+def _attributes(error: BaseException, encode: Callable[[Any], Any]) -> dict[str, Any]:
+    """What can be read of it, whether it is stored on it, computed, or the same for its class."""
+    own = (kind for kind in type(error).__mro__ if known_place(kind) is None)
+    names = dict.fromkeys([*vars(error), *(name for kind in own for name in vars(kind))])
+    found: dict[str, Any] = {}
+    for name in names:
+        with suppress(Exception):  # it is code of an answer
+            value = getattr(error, name)
+            if not name.startswith("__") and (name in vars(error) or not callable(value)):
+                found[name] = _or_text(value, encode)
+    return found
+
+
+def decode_error(
+    data: dict[str, Any], decode: Callable[[Any], Any], find: Callable[[Any], type[BaseException]]
+) -> BaseException:
+    """The exception of such words, never raised before."""
+    error = _made(find(data["class"]), [decode(argument) for argument in data["args"]])
+    for name, value in data["attributes"].items():
+        setattr(error, str(name), decode(value))
+    for note in data["notes"]:
+        error.add_note(str(note))
+    if hasattr(error, "__evals_text__"):
+        error.__evals_text__ = str(data["text"])
+    latest = error
+    for cause in data.get("causes", [])[:_CAUSES]:
+        latest.__cause__ = decode_error(cause, decode, find)
+        latest = latest.__cause__
+    return error
+
+
+def _made(kind: type[BaseException], arguments: list[Any]) -> BaseException:
+    """Whatever arguments its constructor wants, those are the ones it had in the end."""
+    try:
+        error = kind(*arguments)
+    except Exception:  # noqa: BLE001  (its constructor may want others)
+        error = kind.__new__(kind)
+    with suppress(TypeError, ValueError):
+        error.args = tuple(arguments)
+    return error

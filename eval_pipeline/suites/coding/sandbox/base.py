@@ -84,8 +84,6 @@ class Sandbox(Protocol):
     @property
     def isolation(self) -> Isolation:
         """How far apart; recorded with every verdict."""
-        ...
 
     async def run(self, command: Command) -> Finished:
         """Runs the command to its end; SandboxError if that could not even begin."""
-        ...

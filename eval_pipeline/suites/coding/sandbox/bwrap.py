@@ -1,41 +1,33 @@
 """Commands behind bubblewrap: namespaces, read-only mounts, a filter for system calls, limits."""
 
-import asyncio
 import json
 import os
 import platform
 import secrets
 import shutil
-import signal
 import stat
-from asyncio.subprocess import DEVNULL, Process
+from asyncio.subprocess import Process
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path, PurePosixPath
 
 from eval_pipeline.records.coding import Isolation
 from eval_pipeline.suites.coding.sandbox import usage as watching
-from eval_pipeline.suites.coding.sandbox.base import (
-    INPUT,
-    WORK,
-    Command,
-    Ending,
-    Finished,
-    SandboxError,
-)
+from eval_pipeline.suites.coding.sandbox.base import INPUT, WORK, Command, Finished, SandboxError
 from eval_pipeline.suites.coding.sandbox.container import SYSTEM
 from eval_pipeline.suites.coding.sandbox.seccomp import filter_program
 from eval_pipeline.suites.coding.sandbox.supervise import (
-    LONGEST_START_S,
     MEGABYTE,
     SHELL,
-    Descriptors,
+    Confined,
     Tap,
     as_user,
+    channel_of,
     copying,
     environment,
-    gone,
+    killed,
     starting,
     supervise,
 )
@@ -52,6 +44,33 @@ _LINKS = {"fd": "/proc/self/fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "f
 # To copy files and to become somebody else; gone before any code runs that is not ours.
 _KEPT_FOR_A_WHILE = ("CAP_DAC_READ_SEARCH", "CAP_SETGID", "CAP_SETPCAP", "CAP_SETUID")
 _SEEMING_UID = 1000
+
+
+class Descriptors(ExitStack):
+    """Descriptors that a command inherits, closed here with their block."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.numbers: list[int] = []
+
+    def holding(self, content: bytes) -> int:
+        """One to read the content from, which is nowhere on a disk."""
+        number = os.memfd_create("sandbox")
+        self._inherited(number)
+        os.write(number, content)
+        os.lseek(number, 0, os.SEEK_SET)
+        return number
+
+    def pipe(self) -> tuple[int, int]:
+        """One to read from, to be inherited, and one to write to, to be kept."""
+        reader, writer = os.pipe()
+        self._inherited(reader)
+        self.callback(os.close, writer)
+        return reader, writer
+
+    def _inherited(self, number: int) -> None:
+        self.numbers.append(number)
+        self.callback(os.close, number)
 
 
 def walls(command: Command, passed: Descriptors, uid: int | None) -> list[str]:
@@ -79,9 +98,8 @@ def _rights(uid: int | None) -> Iterator[str]:
     if uid is None:
         yield from ("--unshare-user", "--disable-userns")
         yield from ("--uid", str(_SEEMING_UID), "--gid", str(_SEEMING_UID))
-        return
-    for right in _KEPT_FOR_A_WHILE:
-        yield from ("--cap-add", right)
+    else:
+        yield from (word for right in _KEPT_FOR_A_WHILE for word in ("--cap-add", right))
 
 
 def _filter() -> bytes:
@@ -155,19 +173,13 @@ _FIRST, _COUNT = 1_900_000_000, 200_000_000
 
 def fresh_uid(mapping: Path = Path("/proc/self/uid_map")) -> int:
     """A user id that hardly anything else on this machine has at the moment."""
-    inside, _, count = max(_ranges(mapping), key=lambda extent: extent[2], default=(0, 0, _ALL))
+    lines = mapping.read_text("ascii").splitlines() if mapping.exists() else []
+    ranges = [[int(word) for word in line.split()] for line in lines]
+    inside, _, count = max(ranges, key=itemgetter(2), default=(0, 0, _ALL))
     if count >= _ALL:
         return _FIRST + secrets.randbelow(_COUNT)
     # In a container there are fewer; the upper half of them is the least likely to be somebody's.
     return inside + count // 2 + secrets.randbelow(max(1, count - count // 2))
-
-
-def _ranges(mapping: Path) -> list[tuple[int, int, int]]:
-    try:
-        lines = mapping.read_text("ascii").splitlines()
-    except OSError:
-        return []
-    return [(int(a), int(b), int(c)) for a, b, c in map(str.split, lines)]
 
 
 @dataclass(frozen=True)
@@ -191,7 +203,7 @@ class BwrapSandbox:
         return await supervise(command, _Confined(self.program, command))
 
 
-class _Confined:
+class _Confined(Confined):
     """One command in its namespaces, which live exactly as long as their first process."""
 
     def __init__(self, program: str, command: Command) -> None:
@@ -199,7 +211,6 @@ class _Confined:
         # Root keeps its rights over files even in a user namespace, and no count of processes
         # holds for it: so whoever is root becomes somebody else, and everybody else only seems to.
         self._uid = fresh_uid() if os.geteuid() == 0 else None
-        self._process: Process | None = None
         self._first, self._first_fd = -1, -1
 
     async def start(self, *, output: int, control: int) -> Process:
@@ -210,15 +221,12 @@ class _Confined:
                 options = walls(self._command, passed, self._uid)
                 options += ["--info-fd", str(told.writer), "--block-fd", str(held)]
                 words = passed.holding("\0".join(options).encode())
-                self._process = await asyncio.create_subprocess_exec(
-                    *(self._program, "--args", str(words), "--"),
-                    *self._launcher(),
+                process = await self.spawn(
+                    *(self._program, "--args", str(words), "--", *self._launcher()),
                     env={},  # what is in it could be read in /proc inside
-                    stdin=DEVNULL,
                     stdout=output,
                     stderr=control,
-                    pass_fds=(*passed.numbers, told.writer, *_channel(self._command)),
-                    start_new_session=True,
+                    pass_fds=(*passed.numbers, told.writer, *channel_of(self._command)),
                 )
                 told.started()
                 await self._find_first(told)
@@ -227,7 +235,7 @@ class _Confined:
             raise SandboxError(f"bubblewrap could not be started: {error}") from error
         finally:
             told.close()
-        return self._process
+        return process
 
     def _launcher(self) -> list[str]:
         files = copying(INPUT, WORK) if self._command.folder else ""
@@ -238,13 +246,9 @@ class _Confined:
 
     async def _find_first(self, told: Tap) -> None:
         """Gets hold of the first process inside, which waits for us; there may be none."""
-        try:
-            async with asyncio.timeout(LONGEST_START_S):
-                while not told.content.endswith(b"}\n") and not told.ended:
-                    told.changed.clear()
-                    await told.changed.wait()
-        except TimeoutError:
-            raise SandboxError("bubblewrap does not answer") from None
+        await told.until(
+            lambda: told.content.endswith(b"}\n") or told.ended, "bubblewrap does not answer"
+        )
         if told.content:
             self._first = json.loads(told.content)["child-pid"]
             with suppress(ProcessLookupError):
@@ -257,21 +261,7 @@ class _Confined:
         return watching.usage(inside, enough=enough, files=files)
 
     async def end(self) -> None:
-        if self._process is None:
-            return
-        with suppress(ProcessLookupError):
-            self._process.kill()
-        if self._first_fd >= 0:
-            with suppress(ProcessLookupError):
-                signal.pidfd_send_signal(self._first_fd, signal.SIGKILL)
-            await gone(self._first_fd)
-            os.close(self._first_fd)
-            self._first_fd = -1
-        await self._process.wait()
-
-    async def verdict(self) -> Ending | None:
-        return None
-
-
-def _channel(command: Command) -> tuple[int, ...]:
-    return () if command.channel is None else (command.channel.fileno(),)
+        first, self._first_fd = self._first_fd, -1
+        if first >= 0:
+            await killed(first)
+        await super().end()

@@ -14,8 +14,7 @@ import tarfile
 import tempfile
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import Iterator
-from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
@@ -32,11 +31,11 @@ from eval_pipeline.suites.coding.sandbox.base import (
 from eval_pipeline.suites.coding.sandbox.supervise import (
     OPEN_FILES,
     SHELL,
+    Confined,
     environment,
     starting,
     supervise,
 )
-from eval_pipeline.suites.coding.sandbox.usage import Usage
 from eval_pipeline.text import clean
 
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
@@ -56,9 +55,10 @@ def host_image() -> tuple[str, bytes]:
         )
     content = io.BytesIO()
     with tarfile.open(fileobj=content, mode="w") as tar:
-        for path in map(Path, SYSTEM):
-            if path.is_symlink():
-                tar.addfile(_link(path))
+        for path in filter(Path.is_symlink, map(Path, SYSTEM)):
+            entry = tarfile.TarInfo(str(path).lstrip("/"))
+            entry.type, entry.linkname = tarfile.SYMTYPE, str(path.readlink())
+            tar.addfile(entry)
         for name, text in _LINES.items():
             entry = tarfile.TarInfo(name)
             entry.size = len(text)
@@ -74,12 +74,6 @@ def host_mounts() -> Iterator[str]:
             yield from ("--mount", f"type=bind,source={path},target={path},readonly")
 
 
-def _link(path: Path) -> tarfile.TarInfo:
-    entry = tarfile.TarInfo(str(path).lstrip("/"))
-    entry.type, entry.linkname = tarfile.SYMTYPE, str(path.readlink())
-    return entry
-
-
 ENGINES = ("podman", "docker")
 _NOBODY = "65534:65534"
 _SHM_MB = 64
@@ -89,13 +83,13 @@ _TROUBLE = 2000
 _UNPACKING = f"PATH=/usr/bin:/bin tar -x -f - -C {WORK} || exit 1\n"
 
 
-@dataclass(frozen=True)
+@dataclass
 class ContainerSandbox:
     """One new container per command, without network, rights or anything to write to."""
 
     engine: str
     isolation: Isolation = "container"
-    _made: list[str] = field(default_factory=list, repr=False, compare=False)
+    _image: str | None = None
 
     @classmethod
     def found(cls) -> "ContainerSandbox":
@@ -108,50 +102,42 @@ class ContainerSandbox:
     async def run(self, command: Command) -> Finished:
         if command.channel is not None and not self.engine.endswith("podman"):
             raise SandboxError("Only podman can hand a channel to a command; docker can not.")
-        image = await self._image_of_this_host()
+        self._image = self._image or await self._image_of_this_host()
         with tempfile.NamedTemporaryFile() as files:
             _pack(command.folder, files)
-            confined = _Contained(self.engine, image, command, files)
-            return await supervise(command, confined)
+            return await supervise(command, _Contained(self.engine, self._image, command, files))
 
     async def _image_of_this_host(self) -> str:
         """Made when first needed; named after its content, so that it is made only once."""
-        if not self._made:
-            name, content = host_image()
-            if await _told(self.engine, "image", "inspect", name) is None:
-                made = await _told(self.engine, "import", "-", name, stdin=content)
-                if made is None:
-                    raise SandboxError(f"{self.engine} could not make the image {name}.")
-            self._made.append(name)
-        return self._made[0]
+        name, content = host_image()
+        known = await _told(self.engine, "image", "inspect", name)
+        if known is None and await _told(self.engine, "import", "-", name, stdin=content) is None:
+            raise SandboxError(f"{self.engine} could not make the image {name}.")
+        return name
 
 
-class _Contained:
+class _Contained(Confined):
     """One command in its container."""
 
     def __init__(self, engine: str, image: str, command: Command, files: IO[bytes]) -> None:
         self._engine, self._image = engine, image
         self._command, self._files = command, files
         self._name = f"evals-{secrets.token_hex(8)}"
-        self._process: Process | None = None
 
     async def start(self, *, output: int, control: int) -> Process:
         channel = self._command.channel
-        try:
-            self._process = await asyncio.create_subprocess_exec(
-                *(() if channel is None else _inheriting(self._files.name)),
-                *(self._engine, "run", *self._options(), self._image, SHELL, "-c"),
-                _UNPACKING + "exec </dev/null\n" + starting(self._command, processes=False),
-                *("sh", *self._command.argv),
-                env=to_contain_with(),
-                stdin=self._files if channel is None else channel.fileno(),
-                stdout=output,
-                stderr=control,
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise SandboxError(f"{self._engine} could not be started: {error}") from error
-        return self._process
+        # Puts the channel, which comes as standard input, where podman hands it on.
+        inherit = (SHELL, "-c", f'exec {_CHANNEL}<&0 <"$0" && exec "$@"', self._files.name)
+        return await self.spawn(
+            *(() if channel is None else inherit),
+            *(self._engine, "run", *self._options(), self._image, SHELL, "-c"),
+            _UNPACKING + "exec </dev/null\n" + starting(self._command, processes=False),
+            *("sh", *self._command.argv),
+            env=to_contain_with(),
+            stdin=self._files if channel is None else channel.fileno(),
+            stdout=output,
+            stderr=control,
+        )
 
     def _options(self) -> Iterator[str]:
         limits, command = self._command.limits, self._command
@@ -166,32 +152,23 @@ class _Contained:
             yield from ("--tmpfs", f"{folder}:rw,exec,nosuid,nodev,mode=1777,{size}")
         yield from host_mounts()
         if command.folder is not None:
-            yield from mounted(command.folder, INPUT)
+            yield from _mounted(command.folder, INPUT)
         for mount in command.mounts:
-            yield from mounted(mount.source, mount.target)
-        for name, value in self._variables().items():
-            yield from ("--env", f"{name}={value}")
+            yield from _mounted(mount.source, mount.target)
+        variables = dict(environment(command))
         if command.channel is not None:
             yield from ("--preserve-fds", "1")
+            variables["EVALS_CHANNEL"] = str(_CHANNEL)
+        for name, value in variables.items():
+            yield from ("--env", f"{name}={value}")
         yield from ("--workdir", WORK)
 
-    def _variables(self) -> dict[str, str]:
-        given = dict(environment(self._command))
-        return given | {"EVALS_CHANNEL": str(_CHANNEL)} if self._command.channel else given
-
-    def usage(self, enough: int) -> Usage:
-        """Not looked at: the engine holds the limits itself."""
-        return Usage()
-
     async def end(self) -> None:
-        if self._process is None:
-            return
-        with suppress(ProcessLookupError):
-            self._process.kill()
-        await self._process.wait()
-        # Podman would first ask nicely and wait for an answer.
-        await _told(self._engine, "kill", self._name)
-        await _told(self._engine, "rm", "--force", self._name)
+        await super().end()
+        if self.process is not None:
+            # Podman would first ask nicely and wait for an answer.
+            await _told(self._engine, "kill", self._name)
+            await _told(self._engine, "rm", "--force", self._name)
 
     async def verdict(self) -> Ending | None:
         """Whether memory ran out; an engine that knows nothing of its container is out of order."""
@@ -201,14 +178,8 @@ class _Contained:
         return "memory" if state.strip() == "true" else None
 
 
-def mounted(source: Path, target: str) -> tuple[str, str]:
-    """Words that make a folder of the host readable in the container, and no more than that."""
+def _mounted(source: Path, target: str) -> tuple[str, str]:
     return ("--mount", f"type=bind,source={source.resolve()},target={target},readonly")
-
-
-def _inheriting(files: str) -> tuple[str, ...]:
-    """Puts the channel, which comes as standard input, where podman hands it on."""
-    return (SHELL, "-c", f'exec {_CHANNEL}<&0 <"$0" && exec "$@"', files)
 
 
 def _pack(folder: Path | None, files: IO[bytes]) -> None:

@@ -41,28 +41,21 @@ log = logging.getLogger(__name__)
 
 def open_sandbox(isolation: Isolation, *, unsafe: bool = False) -> Sandbox:
     """The sandbox of that kind; SandboxError with the ways out if it does not hold here."""
-    if isolation == "none" or unsafe:
-        return _unsafe(unsafe=unsafe)
+    if unsafe:
+        log.warning(
+            "Answers run WITHOUT A SANDBOX: what a model wrote can read, change and send whatever "
+            "this user can. Every verdict says so (isolation: none)."
+        )
+        return NoSandbox()
+    ways_out = _WAYS_OUT.format(_OTHER["container" if isolation == "container" else "bwrap"])
+    if isolation == "none":
+        raise SandboxError(f'isolation = "none" is refused by itself. {ways_out}')
     try:
         return _proven(isolation)
     except SandboxError as error:
         forbidden = isolation == "bwrap" and "could not start a command" in str(error)
-        hint = _NAMESPACES if forbidden else ""
-        ways_out = _WAYS_OUT.format(_OTHER[isolation])
-        raise SandboxError(
-            f"No sandbox ({isolation}): {str(error).rstrip('.')}.{hint} {ways_out}"
-        ) from error
-
-
-def _unsafe(*, unsafe: bool) -> Sandbox:
-    if not unsafe:
-        ways_out = _WAYS_OUT.format(_OTHER["bwrap"])
-        raise SandboxError(f'isolation = "none" is refused by itself. {ways_out}')
-    log.warning(
-        "Answers run WITHOUT A SANDBOX: what a model wrote can read, change and send whatever "
-        "this user can. Every verdict says so (isolation: none)."
-    )
-    return NoSandbox()
+        reason = str(error).rstrip(".") + "." + (_NAMESPACES if forbidden else "")
+        raise SandboxError(f"No sandbox ({isolation}): {reason} {ways_out}") from error
 
 
 @cache
@@ -91,21 +84,17 @@ async def prove(sandbox: Sandbox) -> None:
         listener.listen()
         os.putenv(_DECOY, secret)  # for whatever is started now, and not for us
         try:
-            await _look(sandbox, file.name, listener.getsockname()[1])
+            seen = await sandbox.run(_look(file.name, listener.getsockname()[1]))
         finally:
             os.unsetenv(_DECOY)
-
-
-async def _look(sandbox: Sandbox, file: str, port: int) -> None:
-    interpreter, mounts = _interpreter()
-    words = (interpreter, "-I", "-S", "-c", _PROBE, _DECOY, file, str(port))
-    seen = await sandbox.run(Command(words, mounts=mounts, limits=_LIMITS))
     if not seen.succeeded or seen.output.strip() != _HOLDS:
         raise SandboxError(f"it does not hold ({seen.ending}): {seen.output.strip()[-500:]}")
 
 
-def _interpreter() -> tuple[str, tuple[Mount, ...]]:
-    """This very Python, which may be in a folder that nobody inside would see."""
-    program = Path(sys.executable).resolve()
+def _look(file: str, port: int) -> Command:
+    """Runs the probe with this very Python, whose folder may have to be mounted."""
     home = Path(sys.base_prefix).resolve()
-    return str(program), () if home.is_relative_to("/usr") else (Mount(home, str(home)),)
+    mounts = () if home.is_relative_to("/usr") else (Mount(home, str(home)),)
+    python = str(Path(sys.executable).resolve())
+    words = (python, "-I", "-S", "-c", _PROBE, _DECOY, file, str(port))
+    return Command(words, mounts=mounts, limits=_LIMITS)

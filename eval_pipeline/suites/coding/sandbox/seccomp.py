@@ -5,91 +5,23 @@ knows no network namespace, and much of the kernel is reachable only for those w
 filter is assembled here and not by a library, which would have to be the same on every machine.
 """
 
+import csv
 import errno
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from pathlib import Path
 
 _LOAD, _AND, _EQUAL, _GREATER, _ANY, _RETURN = 0x20, 0x54, 0x15, 0x25, 0x45, 0x06
-_ALLOW, _FAIL = 0x7FFF0000, 0x00050000
+_ALLOWED, _FAIL = (_RETURN, 0, 0, 0x7FFF0000), 0x00050000
 _NUMBER, _MACHINE, _ARGUMENTS = 0, 4, 16
 _NEWEST = 462
 """What came into Linux later has no use here yet, and nobody has thought about its harm."""
 
-# Numbers on x86_64 and on aarch64; None where there is no such call.
-_FORBIDDEN: Mapping[int, Mapping[str, tuple[int, int | None]]] = {
-    errno.EPERM: {
-        "acct": (163, 89),
-        "add_key": (248, 217),
-        "adjtimex": (159, 171),
-        "bpf": (321, 280),
-        "chroot": (161, 51),
-        "clock_adjtime": (305, 266),
-        "clock_settime": (227, 112),
-        "delete_module": (176, 106),
-        "fanotify_init": (300, 262),
-        "finit_module": (313, 273),
-        "fsconfig": (431, 431),
-        "fsmount": (432, 432),
-        "fsopen": (430, 430),
-        "fspick": (433, 433),
-        "init_module": (175, 105),
-        "ioperm": (173, None),
-        "iopl": (172, None),
-        "kcmp": (312, 272),
-        "kexec_file_load": (320, 294),
-        "kexec_load": (246, 104),
-        "keyctl": (250, 219),
-        "lookup_dcookie": (212, 18),
-        "mbind": (237, 235),
-        "migrate_pages": (256, 238),
-        "modify_ldt": (154, None),
-        "mount": (165, 40),
-        "mount_setattr": (442, 442),
-        "move_mount": (429, 429),
-        "move_pages": (279, 239),
-        "mq_open": (240, 180),
-        "msgget": (68, 186),
-        "name_to_handle_at": (303, 264),
-        "open_by_handle_at": (304, 265),
-        "open_tree": (428, 428),
-        "perf_event_open": (298, 241),
-        "pidfd_getfd": (438, 438),
-        "pivot_root": (155, 41),
-        "process_madvise": (440, 440),
-        "process_vm_readv": (310, 270),
-        "process_vm_writev": (311, 271),
-        "ptrace": (101, 117),
-        "quotactl": (179, 60),
-        "quotactl_fd": (443, 443),
-        "reboot": (169, 142),
-        "request_key": (249, 218),
-        "semget": (64, 190),
-        "set_mempolicy": (238, 237),
-        "setdomainname": (171, 162),
-        "sethostname": (170, 161),
-        "setns": (308, 268),
-        "settimeofday": (164, 170),
-        "shmat": (30, 196),
-        "shmget": (29, 194),
-        "swapoff": (168, 225),
-        "swapon": (167, 224),
-        "syslog": (103, 116),
-        "umount2": (166, 39),
-        "unshare": (272, 97),
-        "userfaultfd": (323, 282),
-        "vhangup": (153, 58),
-    },
-    # Programs that know these also know what to do on a kernel without them.
-    errno.ENOSYS: {
-        "clone3": (435, 435),
-        "io_uring_enter": (426, 426),
-        "io_uring_register": (427, 427),
-        "io_uring_setup": (425, 425),
-        "memfd_create": (319, 279),
-        "memfd_secret": (447, 447),
-    },
-}
+_CALLS = Path(__file__).with_suffix(".csv").read_text("utf-8").splitlines()
+"""Forbidden calls with their error and their number on each machine, if there is such a call.
+
+Programs that know those with ENOSYS also know what to do on a kernel without them.
+"""
 _CLONE, _IOCTL, _MMAP = (56, 220), (16, 29), (9, 222)
 _PERSONALITY, _SOCKET, _SOCKETPAIR, _SETSOCKOPT = (135, 92), (41, 198), (53, 199), (54, 208)
 _NEW_NAMESPACES = 0x7E020000
@@ -98,25 +30,17 @@ _SHARED_AND_ANONYMOUS = 0x21
 _UNIX, _INET, _INET6, _NETLINK = 1, 2, 10, 16
 _OF_SOCKETS, _BUFFER_SIZES = 1, (7, 8, 32, 33)  # SO_SNDBUF, SO_RCVBUF and both with force
 _DONE = 0
-
-
-@dataclass(frozen=True)
-class _Machine:
-    audit: int
-    column: int
-
-
-_MACHINES = {"x86_64": _Machine(0xC000003E, 0), "aarch64": _Machine(0xC00000B7, 1)}
-
+_MACHINES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
+"""For each machine its number in audit records, and its place in pairs of call numbers."""
 _Code = list[tuple[int, int, int, int]]
 
 
 def filter_program(machine: str) -> bytes:
     """The filter for `platform.machine()`, as bubblewrap reads it; KeyError if there is none."""
-    known = _MACHINES[machine]
+    audit, column = _MACHINES[machine]
     code: _Code = [
         (_LOAD, 0, 0, _MACHINE),
-        (_EQUAL, 1, 0, known.audit),
+        (_EQUAL, 1, 0, audit),
         _fail(errno.EPERM),
         (_LOAD, 0, 0, _NUMBER),
         (_GREATER, 0, 1, _NEWEST),
@@ -125,19 +49,17 @@ def filter_program(machine: str) -> bytes:
     for number, error in forbidden_calls(machine).values():
         code += [(_EQUAL, 0, 1, number), _fail(error)]
     for numbers, body in _looked_into():
-        code += [(_EQUAL, 0, len(body), numbers[known.column]), *body]
-    code.append((_RETURN, 0, 0, _ALLOW))
+        code += [(_EQUAL, 0, len(body), numbers[column]), *body]
+    code.append(_ALLOWED)
     return b"".join(struct.pack("=HBBI", *instruction) for instruction in code)
 
 
 def forbidden_calls(machine: str) -> Mapping[str, tuple[int, int]]:
     """Number and error of every call that fails whatever it is called with, by name."""
-    column = _MACHINES[machine].column
     return {
-        name: (number, error)
-        for error, calls in _FORBIDDEN.items()
-        for name, numbers in calls.items()
-        if (number := numbers[column]) is not None
+        row["call"]: (int(row[machine]), getattr(errno, row["error"]))
+        for row in csv.DictReader(_CALLS)
+        if row[machine]
     }
 
 
@@ -157,40 +79,31 @@ def _looked_into() -> Iterator[tuple[tuple[int, int], _Code]]:
 def _sockets() -> _Code:
     """The usual families, and of the kernel's own only what lists network interfaces."""
     *usual, refused = _only(0, (_UNIX, _INET, _INET6), errno.EAFNOSUPPORT)
-    listing: _Code = [_argument(2), (_EQUAL, 0, 1, 0), (_RETURN, 0, 0, _ALLOW)]
+    listing: _Code = [_argument(2), (_EQUAL, 0, 1, 0), _ALLOWED]
     return [*usual, (_EQUAL, 0, len(listing), _NETLINK), *listing, refused]
 
 
 def _buffers() -> _Code:
-    elsewhere: _Code = [_argument(1), (_EQUAL, 1, 0, _OF_SOCKETS), (_RETURN, 0, 0, _ALLOW)]
+    elsewhere: _Code = [_argument(1), (_EQUAL, 1, 0, _OF_SOCKETS), _ALLOWED]
     return [*elsewhere, *_unless_one(2, _BUFFER_SIZES, _DONE)]
 
 
 def _unless_any(argument: int, bits: int, error: int) -> _Code:
-    return [_argument(argument), (_ANY, 0, 1, bits), _fail(error), (_RETURN, 0, 0, _ALLOW)]
+    return [_argument(argument), (_ANY, 0, 1, bits), _fail(error), _ALLOWED]
 
 
 def _unless_all(argument: int, bits: int, error: int) -> _Code:
-    return [
-        _argument(argument),
-        (_AND, 0, 0, bits),
-        (_EQUAL, 0, 1, bits),
-        _fail(error),
-        (_RETURN, 0, 0, _ALLOW),
-    ]
+    tests: _Code = [(_AND, 0, 0, bits), (_EQUAL, 0, 1, bits)]
+    return [_argument(argument), *tests, _fail(error), _ALLOWED]
 
 
 def _unless_one(argument: int, values: Sequence[int], error: int) -> _Code:
-    tests: _Code = []
-    for value in values:
-        tests += [(_EQUAL, 0, 1, value), _fail(error)]
-    return [_argument(argument), *tests, (_RETURN, 0, 0, _ALLOW)]
+    tests = [step for value in values for step in ((_EQUAL, 0, 1, value), _fail(error))]
+    return [_argument(argument), *tests, _ALLOWED]
 
 
 def _only(argument: int, values: Sequence[int], error: int) -> _Code:
-    tests: _Code = []
-    for value in values:
-        tests += [(_EQUAL, 0, 1, value), (_RETURN, 0, 0, _ALLOW)]
+    tests = [step for value in values for step in ((_EQUAL, 0, 1, value), _ALLOWED)]
     return [_argument(argument), *tests, _fail(error)]
 
 

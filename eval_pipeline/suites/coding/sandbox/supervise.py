@@ -1,62 +1,25 @@
-"""Runs one command in whatever confines it: reads what it says, ends it at its limits."""
+"""Runs one command in whatever confines it: reads its output and files, ends it at its limits."""
 
 import asyncio
+import io
 import os
 import shlex
+import signal
+import tarfile
 import time
-from asyncio.subprocess import Process
-from collections.abc import Coroutine, Iterable, Mapping
+from asyncio.subprocess import DEVNULL, Process
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
-from types import TracebackType
-from typing import Any, Protocol, TypeVar
+from pathlib import PurePosixPath
+from typing import Any, TypeVar
 
 from eval_pipeline.suites.coding.sandbox.base import Command, Ending, Finished, Limits, SandboxError
-from eval_pipeline.suites.coding.sandbox.files import (
-    LARGEST_FILE,
-    MOST_BYTES,
-    MOST_FILES,
-    named,
-    unpack,
-)
 from eval_pipeline.suites.coding.sandbox.usage import Usage
 from eval_pipeline.text import clean
 
-
-class Descriptors:
-    """Hands out descriptors and closes all of them with its block."""
-
-    def __init__(self) -> None:
-        self.numbers: list[int] = []
-        self._own: list[int] = []
-
-    def holding(self, content: bytes) -> int:
-        """One to read the content from, which is nowhere on a disk."""
-        number = os.memfd_create("sandbox")
-        self.numbers.append(number)
-        os.write(number, content)
-        os.lseek(number, 0, os.SEEK_SET)
-        return number
-
-    def pipe(self) -> tuple[int, int]:
-        """One to read from, to be inherited, and one to write to, to be kept."""
-        reader, writer = os.pipe()
-        self.numbers.append(reader)
-        self._own.append(writer)
-        return reader, writer
-
-    def __enter__(self) -> "Descriptors":
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        for number in (*self.numbers, *self._own):
-            os.close(number)
-
-
+MOST_BYTES = 32 * 2**20
+LARGEST_FILE = 8 * 2**20
+MOST_FILES = 2000
 READY = b"the command starts\n"
 SHELL = "/bin/sh"
 SEARCH_PATH = "/usr/local/bin:/usr/bin:/bin"
@@ -72,6 +35,11 @@ def environment(command: Command) -> Mapping[str, str]:
     channel = command.channel
     given = {"PATH": SEARCH_PATH, "HOME": "/tmp", "LANG": "C.UTF-8", **command.env}  # noqa: S108
     return given if channel is None else {**given, "EVALS_CHANNEL": str(channel.fileno())}
+
+
+def channel_of(command: Command) -> tuple[int, ...]:
+    """The descriptor that the command inherits, if any."""
+    return () if command.channel is None else (command.channel.fileno(),)
 
 
 def copying(source: str, target: str) -> str:
@@ -147,24 +115,39 @@ _SIGNALS = range(129, 193)
 _T = TypeVar("_T")
 
 
-class Confined(Protocol):
+class Confined:
     """One command to be run, behind the walls of one kind of sandbox."""
+
+    process: Process | None = None
 
     async def start(self, *, output: int, control: int) -> Process:
         """Starts the command with these as its standard output and error."""
-        ...
+        raise NotImplementedError
 
     def usage(self, enough: int) -> Usage:
         """What all of it uses now; exact only where it might be more than `enough` bytes."""
-        ...
+        return Usage()
 
     async def end(self) -> None:
         """Ends whatever is alive of it and waits until nothing is; may be called twice."""
-        ...
+        if self.process is not None:
+            with suppress(ProcessLookupError):
+                self.process.kill()
+            await self.process.wait()
 
     async def verdict(self) -> Ending | None:
         """What ended it, where the walls know better than its exit code does."""
-        ...
+        return None
+
+    async def spawn(self, *argv: str, stdin: Any = DEVNULL, **options: Any) -> Process:
+        """Starts a process in a session of its own."""
+        try:
+            self.process = await asyncio.create_subprocess_exec(
+                *argv, stdin=stdin, start_new_session=True, **options
+            )
+        except OSError as error:
+            raise SandboxError(f"{argv[0]} could not be started: {error}") from error
+        return self.process
 
 
 class Tap:
@@ -184,6 +167,16 @@ class Tap:
     def ended(self) -> bool:
         """Nothing more is to be read."""
         return self._reader < 0
+
+    async def until(self, reached: Callable[[], bool], otherwise: str) -> None:
+        """Waits for content with which something is reached; SandboxError if that takes long."""
+        try:
+            async with asyncio.timeout(LONGEST_START_S):
+                while not reached():
+                    self.changed.clear()
+                    await self.changed.wait()
+        except TimeoutError:
+            raise SandboxError(otherwise) from None
 
     def started(self) -> None:
         """The other side has its end."""
@@ -247,14 +240,17 @@ async def supervise(command: Command, confined: Confined) -> Finished:
     )
 
 
-async def gone(process_fd: int) -> None:
-    """Waits for the end of a process, by its descriptor, whoever's child it is."""
+async def killed(process_fd: int) -> None:
+    """Kills a process by its descriptor, waits for its end and closes the descriptor."""
     loop, ended = asyncio.get_running_loop(), asyncio.Event()
-    loop.add_reader(process_fd, ended.set)
     try:
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(process_fd, signal.SIGKILL)
+        loop.add_reader(process_fd, ended.set)
         await ended.wait()
     finally:
         loop.remove_reader(process_fd)
+        os.close(process_fd)
 
 
 async def _whole(work: Coroutine[Any, Any, _T]) -> _T:
@@ -278,22 +274,17 @@ def _handed_over(command: Command, *taps: Tap) -> None:
 
 async def _ready(process: Process, control: Tap) -> None:
     """Waits until the command itself is about to run; everything before that is our business."""
-    exit_ = asyncio.ensure_future(process.wait())
+    exited = asyncio.ensure_future(process.wait())
+    exited.add_done_callback(lambda _: control.changed.set())
     try:
-        async with asyncio.timeout(LONGEST_START_S):
-            while READY not in control.content and not exit_.done():
-                control.changed.clear()
-                change = asyncio.ensure_future(control.changed.wait())
-                try:
-                    await asyncio.wait((exit_, change), return_when=asyncio.FIRST_COMPLETED)
-                finally:
-                    change.cancel()
-    except TimeoutError:
-        raise SandboxError(f"No command started within {LONGEST_START_S:g} s.") from None
+        await control.until(
+            lambda: READY in control.content or exited.done(),
+            f"No command started within {LONGEST_START_S:g} s.",
+        )
+        if exited.done():
+            control.close()
     finally:
-        exit_.cancel()
-    if exit_.done() and not exit_.cancelled():
-        control.close()
+        exited.cancel()
     if READY not in control.content:
         said = clean(bytes(control.content), _TROUBLE).strip() or "it did not say why"
         raise SandboxError(f"The sandbox could not start a command: {said}")
@@ -339,3 +330,46 @@ def _named(ending: Ending, code: int | None, output: Tap) -> Ending:
     if ending == "exited" and code is not None and (code < 0 or code in _SIGNALS):
         return "killed"
     return ending
+
+
+def named(paths: Iterable[str]) -> list[str]:
+    """The paths as `find` spells them, with its wildcards made harmless; raises ValueError."""
+    spelled = [f"./{_checked(path)}" for path in paths]
+    return [path.translate({ord(char): f"\\{char}" for char in "\\*?["}) for path in spelled]
+
+
+def unpack(archive: bytes, wanted: Iterable[str]) -> Mapping[str, bytes]:
+    """The regular files of the archive that were asked for; an unfinished one ends where it ends.
+
+    Whoever wrote the archive may have lied, so each name is looked at again.
+    """
+    asked = [PurePosixPath(_checked(path)) for path in wanted]
+    files: dict[str, bytes] = {}
+    try:
+        with tarfile.open(fileobj=io.BytesIO(archive), mode="r:") as tar:
+            for member in tar:
+                path = _path_of(member, asked)
+                if path is not None and (content := tar.extractfile(member)) is not None:
+                    files[path] = content.read(LARGEST_FILE)
+                if len(files) >= MOST_FILES:
+                    break
+    except (tarfile.TarError, OSError, ValueError, OverflowError):
+        return files
+    return files
+
+
+def _path_of(member: tarfile.TarInfo, asked: Iterable[PurePosixPath]) -> str | None:
+    if member.type != tarfile.REGTYPE or member.sparse or member.size > LARGEST_FILE:
+        return None
+    try:
+        path = PurePosixPath(_checked(member.name))
+    except ValueError:
+        return None
+    return str(path) if any(path.is_relative_to(name) for name in asked) else None
+
+
+def _checked(name: str) -> str:
+    path = PurePosixPath(name)
+    if path.is_absolute() or ".." in path.parts or not path.parts or not name.isprintable():
+        raise ValueError(f"{name!r} is no path inside of the work folder")
+    return str(path)

@@ -38,7 +38,7 @@ def tree(root: int) -> list[int]:
 def usage(processes: Iterable[int], *, enough: int, files: int = 0) -> Usage:
     """What the processes use; looked at closely only if it might be more than `enough`."""
     processes = list(processes)
-    tasks = sum(map(_tasks, processes))
+    tasks = sum(len(_listed(process, "task")) for process in processes)
     memory = sum(map(_resident, processes))
     if memory > enough:
         memory = sum(map(_share, processes))
@@ -73,43 +73,39 @@ def _files(folder: Path) -> int:
     return blocks + (system.f_files - system.f_ffree) * _INODE
 
 
+def _read(process: int, name: str) -> bytes:
+    """Return what /proc says of the process; nothing once the process has ended."""
+    with suppress(OSError):
+        return (_PROC / str(process) / name).read_bytes()
+    return b""
+
+
+def _listed(process: int, name: str) -> list[str]:
+    with suppress(OSError):
+        return os.listdir(_PROC / str(process) / name)  # noqa: PTH208 (names will do)
+    return []
+
+
 def _children(process: int) -> Iterator[int]:
-    with suppress(OSError):
-        for thread in os.listdir(_PROC / str(process) / "task"):  # noqa: PTH208 (names will do)
-            with suppress(OSError):
-                listed = (_PROC / str(process) / "task" / thread / "children").read_bytes()
-                yield from map(int, listed.split())
-
-
-def _tasks(process: int) -> int:
-    with suppress(OSError):
-        return len(os.listdir(_PROC / str(process) / "task"))  # noqa: PTH208
-    return 0
+    for thread in _listed(process, "task"):
+        yield from map(int, _read(process, f"task/{thread}/children").split())
 
 
 def _in_descriptors(processes: Iterable[int]) -> int:
     """Bytes that the kernel may hold behind all open descriptors, if these are many."""
-    return max(0, sum(map(_descriptors, processes)) - _FEW_DESCRIPTORS) * _SOCKET
-
-
-def _descriptors(process: int) -> int:
-    with suppress(OSError):
-        return len(os.listdir(_PROC / str(process) / "fd"))  # noqa: PTH208
-    return 0
+    descriptors = sum(len(_listed(process, "fd")) for process in processes)
+    return max(0, descriptors - _FEW_DESCRIPTORS) * _SOCKET
 
 
 def _wants_to_run(process: int) -> bool:
-    with suppress(OSError):
-        # Behind its name, which may have any letters in it.
-        return (_PROC / str(process) / "stat").read_bytes().rpartition(b") ")[2].startswith(b"R")
-    return False
+    # Behind its name, which may have any letters in it.
+    return _read(process, "stat").rpartition(b") ")[2].startswith(b"R")
 
 
 def _resident(process: int) -> int:
     """Everything that is in memory for the process, also what it shares with others."""
-    with suppress(OSError, IndexError):
-        return int((_PROC / str(process) / "statm").read_bytes().split()[1]) * _PAGE
-    return 0
+    pages = _read(process, "statm").split()[1:2]
+    return sum(map(int, pages)) * _PAGE
 
 
 def _share(process: int) -> int:
@@ -118,9 +114,7 @@ def _share(process: int) -> int:
         ("smaps_rollup", (b"Pss_Anon:", b"Pss_Shmem:")),
         ("status", (b"RssAnon:", b"RssShmem:")),
     ):
-        with suppress(OSError):
-            lines = (_PROC / str(process) / file).read_bytes().splitlines()
-            amounts = [int(line.split()[1]) for line in lines if line.startswith(names)]
-            if amounts:
-                return sum(amounts) * 1024
+        lines = _read(process, file).splitlines()
+        if amounts := [int(line.split()[1]) for line in lines if line.startswith(names)]:
+            return sum(amounts) * 1024
     return 0

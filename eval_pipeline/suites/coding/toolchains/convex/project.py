@@ -1,28 +1,44 @@
-"""The folder that commands work in: an answer's modules among tools that it can not change."""
+"""Answers in the folder that commands work in, and the steps of those that are whole projects."""
 
 import json
 import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, TypeGuard
+from typing import Any, Literal
 
-from eval_pipeline.suites.coding.files import write_files
-from eval_pipeline.suites.coding.sandbox.base import Finished, Mount, SandboxError
-from eval_pipeline.suites.coding.sandbox.supervise import SEARCH_PATH
-from eval_pipeline.suites.coding.toolchains.base import Workbench
-from eval_pipeline.suites.coding.toolchains.convex.layout import (
-    CODE_CACHE,
-    PARTS,
-    PROJECT,
-    built,
-    environment,
-    mounts,
-    node,
-)
+from eval_pipeline.records.coding import CodingTask, Files, StepName
+from eval_pipeline.suites.coding.files import private_folder, write_files
+from eval_pipeline.suites.coding.sandbox.base import Command, Finished, Limits, Mount, SandboxError
+from eval_pipeline.suites.coding.toolchains.base import GraderError, Workbench
+from eval_pipeline.suites.coding.toolchains.convex import layout
+from eval_pipeline.suites.coding.toolchains.convex.backend import Backend
+from eval_pipeline.suites.coding.toolchains.convex.layout import CODE_CACHE, PARTS, PROJECT
+
+SECONDS: dict[StepName, float] = {
+    "install": 120,
+    "deploy": 150,  # of which generating code may take 60
+    "typecheck": 120,
+    "lint": 120,
+    "tests": 300,
+}
+"""The time that convex-evals lets each step of a whole project take."""
+DESCRIPTION = "description.json"
+OUTPUT = "output"
+"""Where an answer that is a whole project lies in the folder of tools and graders."""
+FOLDER = "convex/_generated"
+GENERATED = ("api.d.ts", "api.js", "dataModel.d.ts", "server.d.ts", "server.js")
+COLLECTED = "generated"
+"""The folder in which commands leave generated code, at its paths in the project."""
+_KEPT = re.compile(r"convex/(\w+/)*_generated/(api|server|dataModel)\.(d\.ts|js)", re.ASCII)
+_NOT_HERE = 3
+"""How the check of a manifest ends if nobody can tell here whether it could be installed."""
+_OWN_CONFIGS = ("tsconfig.json", "convex/tsconfig.json")
+_DESCRIBED: dict[str, str] = {}
+"""By version of the grader, of which the reference is a part; one process grades many answers."""
 
 
 @dataclass(frozen=True)
@@ -32,13 +48,14 @@ class Project:
     mounts: tuple[Mount, ...]
     env: Mapping[str, str]
 
-
-OUTPUT = "output"
-"""Where an answer that is a whole project lies in the folder of tools and graders."""
+    def command(
+        self, argv: tuple[str, ...], limits: Limits, collect: tuple[str, ...] = ()
+    ) -> Command:
+        return Command(argv, mounts=self.mounts, env=self.env, limits=limits, collect=collect)
 
 
 @contextmanager
-def project(
+def open_project(
     workbench: Workbench, added: Mapping[str, Path], *, whole: bool = False
 ) -> Iterator[Project]:
     """The project of an answer, with what is added to it under these names."""
@@ -46,42 +63,22 @@ def project(
     sources = {**answer, **added}
     if workbench.sandbox.isolation == "none":
         with TemporaryDirectory(prefix="evals-") as folder:
-            yield _in_one_folder(Path(folder), workbench.home, sources)
+            yield _in_one_folder(Path(folder), layout.built(workbench.home), sources)
         return
     placed = (Mount(source, f"{PROJECT}/{name}") for name, source in sources.items())
-    yield Project((*mounts(workbench.home), *placed), _environment(CODE_CACHE))
+    yield Project((*layout.mounts(workbench.home), *placed), layout.environment(CODE_CACHE))
 
 
-def _in_one_folder(folder: Path, home: Path, sources: Mapping[str, Path]) -> Project:
+def _in_one_folder(folder: Path, built: Path, sources: Mapping[str, Path]) -> Project:
     """Without mounts, the parts can only lie together if they are brought together."""
-    for part in PARTS:
-        source = built(home) / part
-        if part == "node_modules":
-            (folder / part).symlink_to(source.resolve())
+    for name, source in ({part: built / part for part in PARTS} | {**sources}).items():
+        if name == "node_modules":
+            (folder / name).symlink_to(source.resolve())
+        elif source.is_dir():
+            shutil.copytree(source, folder / name, symlinks=True)
         else:
-            _copy(source, folder / part)
-    for name, source in sources.items():
-        _copy(source, folder / name)
-    return Project((Mount(folder, PROJECT),), _environment(f"{PROJECT}/code-cache"))
-
-
-def _environment(code_cache: str) -> dict[str, str]:
-    """With our node in front: graders may start one, and the machine's own must not matter."""
-    return {**environment(code_cache), "PATH": f"{Path(node(PROJECT)).parent}:{SEARCH_PATH}"}
-
-
-def _copy(source: Path, target: Path) -> None:
-    if source.is_dir():
-        shutil.copytree(source, target, symlinks=True)
-    else:
-        shutil.copyfile(source, target)
-
-
-FOLDER = "convex/_generated"
-GENERATED = ("api.d.ts", "api.js", "dataModel.d.ts", "server.d.ts", "server.js")
-COLLECTED = "generated"
-"""The folder in which commands leave generated code, at its paths in the project."""
-_KEPT = re.compile(r"convex/(\w+/)*_generated/(api|server|dataModel)\.(d\.ts|js)", re.ASCII)
+            shutil.copyfile(source, folder / name)
+    return Project((Mount(folder, PROJECT),), layout.environment(f"{PROJECT}/code-cache"))
 
 
 def keep_generated(finished: Finished, folder: Path) -> None:
@@ -101,6 +98,138 @@ def take_out_generated(folder: Path) -> None:
             shutil.rmtree(found)
         else:
             found.unlink()
+
+
+def refusal(path: str) -> str | None:
+    """Why a project must not bring a file: tools are told their configuration, so few matter."""
+    parts = path.split("/")
+    if {"tsconfig.json", "package.json"} & {*parts[:-1]}:
+        return "a folder is not to have the name of such a file"
+    if "node_modules" in parts:
+        return "packages are installed, not brought along"
+    if parts[0].startswith(".env"):
+        return "no answer decides on variables of the environment"
+    return None
+
+
+def settle(workbench: Workbench) -> None:
+    """Puts what belongs to every project where tools look for it, once code has been generated."""
+    folder, installed = workbench.folder, layout.built(workbench.home) / "node_modules"
+
+    def is_installed(package: str) -> bool:
+        scoped = package.removeprefix("@").replace("/", "__")
+        return any((installed / name).is_dir() for name in (package, f"@types/{scoped}"))
+
+    link_tools(folder)
+    manifest = _text(folder / "package.json")
+    for name in _configs(folder):
+        file = folder / name
+        file.write_text(fair_tsconfig(_text(file), is_installed, manifest), "utf-8")
+
+
+def _text(file: Path) -> str | None:
+    return file.read_text("utf-8") if file.is_file() else None
+
+
+def link_tools(folder: Path) -> None:
+    """Packages are looked for in the project's own folder, too."""
+    link = folder / "node_modules"
+    if not link.is_symlink():
+        link.symlink_to("../node_modules")
+
+
+def _configs(folder: Path) -> list[str]:
+    """Where the project has a tsconfig.json; the usual place, where it has none."""
+    return [name for name in _OWN_CONFIGS if (folder / name).is_file()] or [_OWN_CONFIGS[1]]
+
+
+def install_status(finished: Finished) -> Literal["passed", "failed", "error"] | None:
+    """What the check of a manifest came to; None if it did not come to its end."""
+    if finished.ending != "exited":
+        return None
+    if finished.exit_code == 0:
+        return "passed"
+    return "error" if finished.exit_code == _NOT_HERE else "failed"
+
+
+def typecheck_commands(workbench: Workbench) -> list[tuple[str, ...]]:
+    """One for every tsconfig.json that the project has."""
+    compiler = layout.compiler(PROJECT)
+    return [
+        (compiler, "--project", f"{PROJECT}/{OUTPUT}/{name}", "--pretty", "false")
+        for name in _configs(workbench.folder)
+    ]
+
+
+def lint_commands(task: CodingTask, workbench: Workbench) -> list[tuple[str, ...]]:
+    """With the checkout's configurations, or ours where it has none: convex/, then src/."""
+    configs = [path for path in task.grader if path.rpartition("/")[2].startswith("eslint.config.")]
+    nearest = max(configs, key=lambda path: path.count("/"), default="harness/eslint.config.js")
+    argv = [layout.lint_project_argv(PROJECT, f"{PROJECT}/{nearest}", "convex")]
+    src = next((path for path in task.grader if path.startswith("src.eslint.config.")), None)
+    if src and (workbench.folder / "src").is_dir():
+        argv.append(layout.lint_project_argv(PROJECT, f"{PROJECT}/{src}", "src"))
+    return argv
+
+
+@contextmanager
+def graded_by(files: Files, workbench: Workbench) -> Iterator[Project]:
+    """The answer's project among the checkout's files, which lie where they import each other."""
+    with private_folder("grader") as folder:
+        write_files(folder, files)
+        added = {entry.name: entry for entry in folder.iterdir()}
+        with open_project(workbench, added, whole=True) as seen:
+            yield seen
+
+
+def beside(task: CodingTask) -> Files:
+    """What graders import of the reference: names of functions, the same for everybody."""
+    api = (
+        'import { anyApi, componentsGeneric } from "convex/server";\n'
+        "export const api = anyApi;\nexport const internal = anyApi;\n"
+        "export const components = componentsGeneric();\n"
+    )
+    folder = f"evals/{task.id}/answer/{FOLDER}"
+    return {f"{folder}/api.js": api, f"{folder}/dataModel.js": "export {};\n"}
+
+
+async def description(
+    task: CodingTask, workbench: Workbench, limits: Limits, server: Backend | None
+) -> str:
+    """The reference's schema and functions as JSON, for graders that compare an answer with them.
+
+    It is made apart, so that no answer ever finds the reference beside itself.
+    """
+    key = f"{task.grader_version}-{server.url if server else ''}"
+    if (known := _DESCRIBED.get(key)) is not None:
+        return known
+    with private_folder("reference") as folder:
+        write_files(folder, task.answer)
+        link_tools(folder)
+        apart = replace(workbench, folder=folder, expected_tests=None)
+        with open_project(apart, {}, whole=True) as seen:
+            argv = layout.script_argv(PROJECT, "harness/describe.js", PROJECT)
+            collect = (DESCRIPTION, COLLECTED)
+            finished = await workbench.sandbox.run(seen.command(argv, limits, collect))
+        if not finished.succeeded or DESCRIPTION not in finished.files:
+            raise SandboxError(f"The reference of {task.id} is not described: {finished.output}")
+        try:
+            told = json.dumps(json.loads(finished.files[DESCRIPTION]))
+        except ValueError as error:
+            said = f"The reference of {task.id} is described by no JSON: {error}"
+            raise GraderError(said) from error
+        if server:
+            keep_generated(finished, folder)
+            await deploy(apart, server)
+            told = await server.describe()
+    return _DESCRIBED.setdefault(key, told)
+
+
+async def deploy(workbench: Workbench, server: Backend) -> None:
+    """Puts a project on the server that was there before, so nobody's answer is to blame now."""
+    done = await server.deploy(workbench.folder, workbench.home)
+    if not done.succeeded:
+        raise SandboxError(f"The backend does not take what it took before: {done.output}")
 
 
 OPTIONS: dict[str, Any] = {
@@ -152,14 +281,8 @@ def fair_tsconfig(
 
 
 def _chosen(text: str | None) -> dict[str, Any]:
-    """What it may decide and does, in a form that makes sense; what is no JSON decides nothing."""
-    try:
-        said = json.loads(text or "{}")
-    except (ValueError, RecursionError):
-        return {}
-    options = said.get("compilerOptions") if isinstance(said, dict) else None
-    if not isinstance(options, dict):
-        return {}
+    """What it may decide and does, in a form that makes sense."""
+    options = _object(_parsed(text).get("compilerOptions"))
     kept = {name: options[name] for name in _LEFT_TO_PROJECTS if name in options}
     for name in ("lib", "types"):
         listed = kept.get(name, [])
@@ -170,19 +293,21 @@ def _chosen(text: str | None) -> dict[str, Any]:
 
 def _asked_for(manifest: str | None) -> list[str]:
     """The packages of which a package.json asks for types: node for @types/node."""
-    try:
-        said = json.loads(manifest or "{}")
-    except (ValueError, RecursionError):
-        return []
-    groups = (
-        [said.get(name) for name in ("dependencies", "devDependencies")] if _is_object(said) else []
-    )
-    names = {name for group in groups if _is_object(group) for name in group}
+    said = _parsed(manifest)
+    names = {*_object(said.get("dependencies")), *_object(said.get("devDependencies"))}
     return sorted(name.removeprefix(_TYPES) for name in names if name.startswith(_TYPES))
 
 
-def _is_object(said: object) -> TypeGuard[dict[str, Any]]:
-    return isinstance(said, dict)
+def _parsed(text: str | None) -> dict[str, Any]:
+    """The object of a JSON text; what is none decides nothing."""
+    try:
+        return _object(json.loads(text or "{}"))
+    except (ValueError, RecursionError):
+        return {}
+
+
+def _object(said: Any) -> dict[str, Any]:
+    return said if isinstance(said, dict) else {}
 
 
 def _package(name: str) -> str:

@@ -14,13 +14,17 @@ from pydantic import ValidationError
 
 from eval_pipeline.records.base import Record
 from eval_pipeline.records.coding import CodingTask, Files, Step, TestResult
-from eval_pipeline.suites.coding.files import private_folder, write_files
 from eval_pipeline.suites.coding.sandbox.base import Command, Finished, Limits, SandboxError
-from eval_pipeline.suites.coding.toolchains.base import GraderError, Workbench
-from eval_pipeline.suites.coding.toolchains.convex import project_steps
+from eval_pipeline.suites.coding.toolchains.base import (
+    GraderError,
+    Workbench,
+    finished_step,
+    grader_folder,
+)
+from eval_pipeline.suites.coding.toolchains.convex import project as projects
 from eval_pipeline.suites.coding.toolchains.convex.backend import Ask, Backend
 from eval_pipeline.suites.coding.toolchains.convex.layout import PROJECT, SOURCES, tests_argv
-from eval_pipeline.suites.coding.toolchains.convex.project import Project, project
+from eval_pipeline.suites.coding.toolchains.convex.project import Project, open_project
 from eval_pipeline.text import clean
 
 LONGEST_REPORT = 4 << 20
@@ -68,21 +72,13 @@ async def take_tests(
         server.held(workbench.home) if server else nullcontext(),
         _placed(task, token, workbench, limits, server) as seen,
     ):
-        argv = tests_argv(PROJECT, config)
-        command = Command(argv, mounts=seen.mounts, env=seen.env, limits=limits)
+        command = seen.command(tests_argv(PROJECT, config), limits)
         finished, told = await _run(command, workbench, secret, token, server)
     report = _read(told, secret, token)
     expected = len(_canary_names(token)) * len(_tests(task))
     results = _results(report.tests, workbench.expected_tests)
     problem = _problem(finished, report, expected) or _failure(results)
-    return Step(
-        name="tests",
-        status="failed" if problem else "passed",
-        reason=problem or "",
-        output=finished.output,
-        seconds=finished.seconds,
-        tests=results,
-    )
+    return finished_step("tests", finished, problem or "", results)
 
 
 @asynccontextmanager
@@ -91,23 +87,21 @@ async def _placed(
 ) -> AsyncIterator[Project]:
     """The answer and the grader's files with canaries, where these expect each other."""
     files = _with_canaries(task, token)
-    if task.is_project:
-        project_steps.link_tools(workbench.folder)
-        more = project_steps.beside(task)
-        if is_served := "deploy" in (task.config.steps or ("deploy",)):
-            more[project_steps.DESCRIPTION] = await project_steps.description(
-                task, workbench, limits, server
-            )
-        if server:
-            await project_steps.deploy(workbench, server)
-        by = "" if not is_served else "remote" if server else "here"
-        with project_steps.graded_by(files, workbench, more) as seen:
-            yield Project(seen.mounts, {**seen.env, "EVALS_SERVED": by})
-        return
-    with private_folder("grader") as grader:
-        write_files(grader, {path.removeprefix("grader/"): text for path, text in files.items()})
-        with project(workbench, {"grader": grader}) as seen:
+    if not task.is_project:
+        with grader_folder(files) as grader, open_project(workbench, {"grader": grader}) as seen:
             yield seen
+        return
+    projects.link_tools(workbench.folder)
+    files |= projects.beside(task)
+    is_served = "deploy" in (task.config.steps or ("deploy",))
+    if is_served:
+        told = await projects.description(task, workbench, limits, server)
+        files[projects.DESCRIPTION] = told
+    if server:
+        await projects.deploy(workbench, server)
+    by = "" if not is_served else "remote" if server else "here"
+    with projects.graded_by(files, workbench) as seen:
+        yield Project(seen.mounts, {**seen.env, "EVALS_SERVED": by})
 
 
 def _tests(task: CodingTask) -> list[str]:
@@ -177,7 +171,7 @@ def _read(told: bytes, secret: str, token: str) -> Report:
     words = [one for line in told.splitlines() if (one := _words(line)) and one.secret == secret]
     ends = [one for one in words if one.end]
     tests = [
-        TestResult(name=one.test, passed=one.passed, message=_shown(one.message))
+        TestResult(name=one.test, passed=one.passed, message=clean(one.message, LONGEST_MESSAGE))
         for one in words
         if one.test is not None
     ]
@@ -185,13 +179,8 @@ def _read(told: bytes, secret: str, token: str) -> Report:
         tests=tuple(test for test in tests if token not in test.name),
         canaries=tuple(test for test in tests if token in test.name),
         ended=len(ends) == 1 and words[-1].end,
-        errors=tuple(_shown(error) for one in ends for error in one.errors),
+        errors=tuple(clean(error, LONGEST_MESSAGE) for one in ends for error in one.errors),
     )
-
-
-def _shown(message: str) -> str:
-    """An answer decides what its errors say, and they are shown to people."""
-    return clean(message.encode(), LONGEST_MESSAGE)
 
 
 def _words(line: bytes) -> Words | None:
@@ -206,22 +195,19 @@ def _results(tests: Sequence[TestResult], expected: Sequence[str] | None) -> tup
     counts = Counter(test.name for test in tests)
     by_name = {test.name: test for test in tests}
     names = counts if expected is None else dict.fromkeys((*expected, *counts))
-    return tuple(
-        _result(
-            name, by_name.get(name), counts[name], expected=expected is None or name in expected
-        )
-        for name in names
-    )
 
+    def result(name: str) -> TestResult:
+        if counts[name] == 0:
+            problem = "did not run"
+        elif counts[name] > 1:
+            problem = "ran more than once"
+        elif expected is not None and name not in expected:
+            problem = "is not among the grader's tests"
+        else:
+            return by_name[name]
+        return TestResult(name=name, passed=False, message=problem)
 
-def _result(name: str, test: TestResult | None, count: int, *, expected: bool) -> TestResult:
-    if test is None:
-        return TestResult(name=name, passed=False, message="did not run")
-    if count > 1:
-        return TestResult(name=name, passed=False, message="ran more than once")
-    if not expected:
-        return TestResult(name=name, passed=False, message="is not among the grader's tests")
-    return test
+    return tuple(map(result, names))
 
 
 def _problem(finished: Finished, report: Report, canaries: int) -> str | None:

@@ -3,23 +3,17 @@
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
-from eval_pipeline.records.coding import CodingTask, Files, Step, StepName, TaskLimits
+from eval_pipeline.records.coding import CodingTask, Files, Step, StepName
 from eval_pipeline.suites.coding.sandbox.base import Command, Finished, Limits
-from eval_pipeline.suites.coding.toolchains.base import Workbench
-from eval_pipeline.suites.coding.toolchains.convex import layout, project_steps
-from eval_pipeline.suites.coding.toolchains.convex import prepare as preparing
+from eval_pipeline.suites.coding.toolchains.base import Workbench, finished_step, limits_of
+from eval_pipeline.suites.coding.toolchains.convex import layout
+from eval_pipeline.suites.coding.toolchains.convex import project as projects
 from eval_pipeline.suites.coding.toolchains.convex.backend import KIND, Backend, is_nobodys_fault
-from eval_pipeline.suites.coding.toolchains.convex.project import (
-    COLLECTED,
-    Project,
-    keep_generated,
-    project,
-    take_out_generated,
-)
+from eval_pipeline.suites.coding.toolchains.convex.layout import PROJECT
+from eval_pipeline.suites.coding.toolchains.convex.project import Project, open_project
 from eval_pipeline.suites.coding.toolchains.convex.tests import take_tests
 
 SECONDS: dict[StepName, float] = {
@@ -51,15 +45,15 @@ class Convex:
         return layout.version()
 
     def is_prepared(self, home: Path) -> bool:
-        return preparing.is_prepared(home)
+        return layout.is_prepared(home)
 
     def prepare(self, home: Path) -> None:
-        preparing.prepare(home)
+        layout.prepare(home)
 
     def refuses(self, path: str, *, project: bool = False) -> str | None:
         """Everything but modules, for whatever else tools find decides how they check."""
         if project:
-            return project_steps.refusal(path)
+            return projects.refusal(path)
         if path == "package.json" or path.startswith("convex/_generated/"):
             return None  # the former is only read, the latter is generated anew
         if _MODULE.fullmatch(path):
@@ -99,25 +93,27 @@ async def _install(task: CodingTask, workbench: Workbench) -> Step:
     manifest = workbench.folder / "package.json"
     if not manifest.is_file():
         return Step(name="install", status="passed")
-    argv = layout.install_argv(layout.PROJECT, *(("project",) if task.is_project else ()))
-    with project(workbench, {"answer.json": manifest}, whole=task.is_project) as seen:
-        finished = await _ended("install", _command(argv, seen, "install", task), workbench)
+    more = ("project",) if task.is_project else ()
+    argv = layout.script_argv(PROJECT, "harness/install.js", f"{PROJECT}/answer.json", *more)
+    with open_project(workbench, {"answer.json": manifest}, whole=task.is_project) as seen:
+        finished = await _ended("install", seen.command(argv, _limits("install", task)), workbench)
     step = _step("install", finished)
-    status = project_steps.install_status(finished) if task.is_project else None
+    status = projects.install_status(finished) if task.is_project else None
     return step.model_copy(update={"status": status}) if status else step
 
 
 async def _check(step: StepName, task: CodingTask, workbench: Workbench) -> Step:
     """Types or style, each with one command; a project may take several, until one fails."""
     files: Files = {}
-    argvs = [(layout.typecheck_argv if step == "typecheck" else layout.lint_argv)(layout.PROJECT)]
+    argvs = [(layout.typecheck_argv if step == "typecheck" else layout.lint_argv)(PROJECT)]
     if task.is_project and step == "typecheck":
-        argvs = project_steps.typecheck_commands(workbench)
+        argvs = projects.typecheck_commands(workbench)
     elif task.is_project:
-        argvs, files = project_steps.lint_commands(task, workbench), task.grader
+        argvs, files = projects.lint_commands(task, workbench), task.grader
     with _seen(files, task, workbench) as seen:
         for argv in argvs:
-            done = _step(step, await _ended(step, _command(argv, seen, step, task), workbench))
+            command = seen.command(argv, _limits(step, task))
+            done = _step(step, await _ended(step, command, workbench))
             if done.status != "passed":
                 break
     return done
@@ -125,16 +121,17 @@ async def _check(step: StepName, task: CodingTask, workbench: Workbench) -> Step
 
 async def _deploy(task: CodingTask, workbench: Workbench) -> Step:
     """Generates code beside the answer's, in place of any that it brought along."""
-    take_out_generated(workbench.folder)
-    with project(workbench, {}, whole=task.is_project) as seen:
-        command = _command(layout.deploy_argv(layout.PROJECT), seen, "deploy", task)
-        finished = await _ended("deploy", replace(command, collect=(COLLECTED,)), workbench)
+    projects.take_out_generated(workbench.folder)
+    with open_project(workbench, {}, whole=task.is_project) as seen:
+        argv = layout.script_argv(PROJECT, "harness/deploy.js", PROJECT)
+        command = seen.command(argv, _limits("deploy", task), (projects.COLLECTED,))
+        finished = await _ended("deploy", command, workbench)
     step = _step("deploy", finished)
     if step.status != "passed":
         return step
-    keep_generated(finished, workbench.folder)
+    projects.keep_generated(finished, workbench.folder)
     if task.is_project:
-        project_steps.settle(workbench)
+        projects.settle(workbench)
     return step.model_copy(update={"status": "skipped", "reason": NOT_DEPLOYED})
 
 
@@ -154,24 +151,17 @@ async def _pushed(step: Step, server: Backend, workbench: Workbench) -> Step:
 @contextmanager
 def _seen(files: Files, task: CodingTask, workbench: Workbench) -> Iterator[Project]:
     if task.is_project:
-        with project_steps.graded_by(files, workbench) as seen:
+        with projects.graded_by(files, workbench) as seen:
             yield seen
     else:
-        with project(workbench, {}) as seen:
+        with open_project(workbench, {}) as seen:
             yield seen
-
-
-def _command(argv: tuple[str, ...], seen: Project, step: StepName, task: CodingTask) -> Command:
-    return Command(argv, mounts=seen.mounts, env=seen.env, limits=_limits(step, task))
 
 
 def _limits(step: StepName, task: CodingTask) -> Limits:
-    of_task = task.config.limits.get(step, TaskLimits())
-    return Limits(
-        seconds=of_task.seconds or (project_steps.SECONDS if task.is_project else SECONDS)[step],
-        memory_mb=of_task.memory_mb or 2048,
-        processes=128,  # threads count too
-    )
+    seconds = (projects.SECONDS if task.is_project else SECONDS)[step]
+    # Threads count as processes too.
+    return limits_of(step, task, Limits(seconds, memory_mb=2048, processes=128))
 
 
 async def _ended(step: StepName, command: Command, workbench: Workbench) -> Finished:
@@ -187,15 +177,10 @@ async def _ended(step: StepName, command: Command, workbench: Workbench) -> Fini
 
 def _step(name: StepName, finished: Finished) -> Step:
     """What the tool's end means; no answer can make reading its manifest take long."""
-    status: Literal["passed", "failed", "error"] = "failed"
-    reason = f"The step was ended: {finished.ending}."
-    if finished.succeeded:
-        status, reason = "passed", ""
-    elif finished.ending == "exited":
+    reason = "" if finished.succeeded else f"The step was ended: {finished.ending}."
+    if reason and finished.ending == "exited":
         lines = (line.strip() for line in finished.output.splitlines())
         reason = next((line for line in lines if line), f"exit code {finished.exit_code}")
-    elif name == "install" and finished.ending == "timeout":
-        status = "error"
-    return Step(
-        name=name, status=status, reason=reason, output=finished.output, seconds=finished.seconds
-    )
+    step = finished_step(name, finished, reason)
+    too_long = name == "install" and finished.ending == "timeout"
+    return step.model_copy(update={"status": "error"}) if too_long else step

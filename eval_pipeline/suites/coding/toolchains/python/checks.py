@@ -13,74 +13,32 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from eval_pipeline.records.coding import CodingTask, Step, StepName
-from eval_pipeline.suites.coding.sandbox.base import Command, Finished, Limits
-from eval_pipeline.suites.coding.toolchains.base import Workbench
+from eval_pipeline.suites.coding.sandbox.base import Finished, Limits
+from eval_pipeline.suites.coding.toolchains.base import Workbench, finished_step, limits_of
 from eval_pipeline.suites.coding.toolchains.python.environment import LOCK, ROOT, Environment
 from eval_pipeline.suites.coding.toolchains.python.inside import SILENCED
 
-_CONFIGURATION = frozenset(
-    {
-        "conftest.py",
-        "pytest.ini",
-        ".pytest.ini",
-        "pytest.toml",
-        ".pytest.toml",
-        "tox.ini",
-        "setup.cfg",
-        "setup.py",
-        "mypy.ini",
-        ".mypy.ini",
-        "ruff.toml",
-        ".ruff.toml",
-        "sitecustomize.py",
-        "usercustomize.py",
-        "pyvenv.cfg",
-        ".coveragerc",
-    }
-)
+_CONFIGURATION = """
+    conftest.py pytest.ini .pytest.ini pytest.toml .pytest.toml tox.ini setup.cfg setup.py
+    mypy.ini .mypy.ini ruff.toml .ruff.toml sitecustomize.py usercustomize.py pyvenv.cfg
+    .coveragerc
+"""
 _NOT_SOURCE = (".pth", ".so", ".pyd", ".dylib", ".dll", ".pyc", ".pyo", ".whl", ".egg", ".egg-link")
 _FOLDERS = frozenset({"__pycache__", ".git", ".venv", "site-packages"})
+_TOOLS_MODULES = """
+    pytest _pytest pluggy iniconfig packaging pygments py mypy mypyc mypy_extensions ruff
+    typing_extensions librt exceptiongroup tomli duckdb _duckdb pandas numpy httpx httpcore h11
+    anyio pydantic pydantic_core dagster dagster_shared dagster_pipes eval_pipeline
+"""
 # What checks answers, and what they build on: a module of that name would be taken instead.
-_TAKEN = sys.stdlib_module_names | frozenset(
-    {
-        "pytest",
-        "_pytest",
-        "pluggy",
-        "iniconfig",
-        "packaging",
-        "pygments",
-        "py",
-        "mypy",
-        "mypyc",
-        "mypy_extensions",
-        "ruff",
-        "typing_extensions",
-        "librt",
-        "exceptiongroup",
-        "tomli",
-        "duckdb",
-        "_duckdb",
-        "pandas",
-        "numpy",
-        "httpx",
-        "httpcore",
-        "h11",
-        "anyio",
-        "pydantic",
-        "pydantic_core",
-        "dagster",
-        "dagster_shared",
-        "dagster_pipes",
-        "eval_pipeline",
-    }
-)
+_TAKEN = sys.stdlib_module_names | set(_TOOLS_MODULES.split())
 
 
 def refusal(path: str) -> str | None:
     """Why an answer must not bring a file with this path."""
     parts = PurePosixPath(path).parts
     name, top = parts[-1].casefold(), parts[0].partition(".")[0]
-    if name in _CONFIGURATION:
+    if name in _CONFIGURATION.split():
         return "An answer must not configure its own checks."
     if name.endswith(".pyi"):
         return "A stub would be checked instead of the module itself."
@@ -151,17 +109,8 @@ def _lacking(wanted: Requirement) -> str | None:
 
 
 _TOOLS = {"typecheck": ("mypy", "Types do not hold"), "lint": ("ruff", "Rules are broken")}
-_SECONDS = {"typecheck": 60.0, "lint": 20.0, "tests": 30.0}
+LIMITS = {"typecheck": Limits(60.0), "lint": Limits(20.0), "tests": Limits(30.0)}
 _TOOL_FILES = {"typecheck": ("mypy.ini", "mypy"), "lint": ("env/bin/ruff",)}
-
-
-def limits_of(step: StepName, task: CodingTask) -> Limits:
-    """What a step may use: as the task says, else as is plenty."""
-    own = task.config.limits.get(step)
-    return Limits(
-        seconds=(own and own.seconds) or _SECONDS[step],
-        memory_mb=(own and own.memory_mb) or 1024,
-    )
 
 
 def ending(finished: Finished, limits: Limits) -> str:
@@ -189,25 +138,13 @@ async def check(step: StepName, task: CodingTask, workbench: Workbench) -> Step:
     paths = await asyncio.to_thread(_sources, workbench.folder)
     if not paths:
         return Step(name=step, status="failed", reason="There are no Python files.")
-    environment, limits = Environment(workbench.home), limits_of(step, task)
+    limits = limits_of(step, task, LIMITS[step])
     needed = [f"{ROOT}/{name}" for name in _TOOL_FILES[step]]
-    finished = await workbench.sandbox.run(
-        Command(
-            argv=environment.argv(f"{ROOT}/inside.py", tool, *needed, "--", *paths),
-            folder=workbench.folder,
-            mounts=environment.mounts,
-            env=environment.variables,
-            limits=limits,
-        )
-    )
+    words = (f"{ROOT}/inside.py", tool, *needed, "--", *paths)
+    command = Environment(workbench.home).command(*words, limits=limits, folder=workbench.folder)
+    finished = await workbench.sandbox.run(command)
     reason = "" if finished.succeeded else _complaint(finished, limits, complaint)
-    return Step(
-        name=step,
-        status="failed" if reason else "passed",
-        reason=reason,
-        output=finished.output,
-        seconds=finished.seconds,
-    )
+    return finished_step(step, finished, reason)
 
 
 def _complaint(finished: Finished, limits: Limits, complaint: str) -> str:
@@ -220,5 +157,4 @@ def _complaint(finished: Finished, limits: Limits, complaint: str) -> str:
 
 
 def _sources(folder: Path) -> list[str]:
-    found = (path.relative_to(folder).as_posix() for path in folder.rglob("*.py"))
-    return sorted(found)
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.py"))

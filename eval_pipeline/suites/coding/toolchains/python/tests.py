@@ -3,22 +3,19 @@
 import asyncio
 import json
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 from eval_pipeline.records.coding import CodingTask, Step
-from eval_pipeline.suites.coding.files import private_folder, write_files
 from eval_pipeline.suites.coding.isolated_tests import relay
 from eval_pipeline.suites.coding.isolated_tests.relay import Reports
 from eval_pipeline.suites.coding.isolated_tests.verdict import Ended, judged
-from eval_pipeline.suites.coding.sandbox.base import Command, Finished, Limits, Mount, SandboxError
-from eval_pipeline.suites.coding.toolchains.base import Workbench
-from eval_pipeline.suites.coding.toolchains.python.checks import ending, limits_of
+from eval_pipeline.suites.coding.sandbox.base import Finished, Limits, Mount, SandboxError
+from eval_pipeline.suites.coding.toolchains.base import Workbench, grader_folder, limits_of
+from eval_pipeline.suites.coding.toolchains.python.checks import LIMITS, ending
 from eval_pipeline.suites.coding.toolchains.python.environment import ROOT, Environment
 
-_PREFIX = "grader/"
 # How much longer the tests may take than the answer, so that it is clear who was too slow.
 _GRACE = 5.0
 _FAREWELL = 2.0
@@ -27,35 +24,30 @@ _PRINTED = "\n\n--- What the answer printed ---\n"
 
 async def test(task: CodingTask, workbench: Workbench) -> Step:
     """Runs the task's tests and says what came of each."""
-    with _grader(task) as grader:
+    with grader_folder(task.grader) as grader:
         bench = _Bench(task, workbench, grader)
         return await (bench.apart() if task.verdict == "oracle" else bench.beside())
-
-
-@contextmanager
-def _grader(task: CodingTask) -> Iterator[Path]:
-    """The task's tests in a folder that commands may read."""
-    with private_folder("grader") as folder:
-        files = {path.removeprefix(_PREFIX): text for path, text in task.grader.items()}
-        write_files(folder, files)
-        yield folder
 
 
 class _Bench:
     """One answer and the tests for it."""
 
     def __init__(self, task: CodingTask, workbench: Workbench, grader: Path) -> None:
-        self._task, self._workbench, self._grader = task, workbench, grader
+        self._task, self._workbench = task, workbench
         self._environment = Environment(workbench.home)
-        self._limits = limits_of("tests", task)
+        self._limits = limits_of("tests", task, LIMITS["tests"])
         self._reports = Reports()
+        self._run_tests = partial(
+            self._environment.command,
+            *("run_tests", f"{ROOT}/pytest.ini", "/grader"),
+            mounts=(Mount(grader, "/grader"),),
+        )
 
     async def beside(self) -> Step:
         """Tests in the answer's own process: what it does to them shows, most of it."""
         ours, theirs = socket.socketpair()
-        command = self._command(
-            "run_tests", theirs, self._limits, self._workbench.folder, grader=self._grader
-        )
+        folder, limits = self._workbench.folder, self._limits
+        command = self._run_tests(limits=limits, folder=folder, channel=theirs)
         listening = asyncio.create_task(relay.listen(ours, self._reports))
         try:
             finished = await self._workbench.sandbox.run(command)
@@ -63,7 +55,7 @@ class _Bench:
         finally:
             await _ended(listening)
             theirs.close()
-        cut = None if finished.ending == "exited" else f"It {ending(finished, self._limits)}."
+        cut = None if finished.ending == "exited" else f"It {ending(finished, limits)}."
         ended = Ended(exit_code=finished.exit_code, cut_short=cut, beside=True)
         return self._step(ended, finished.seconds, finished.output)
 
@@ -77,8 +69,8 @@ class _Bench:
             relay.carry(tests_ours, answer_ours, self._reports, interface, gone)
         )
         longer = Limits(self._limits.seconds + _GRACE, self._limits.memory_mb)
-        command = self._command("run_tests", tests_theirs, longer, None, grader=self._grader)
         try:
+            command = self._run_tests(limits=longer, channel=tests_theirs)
             finished = await self._workbench.sandbox.run(command)
             await asyncio.wait([carrying], timeout=_FAREWELL)
             stayed = carrying.done() and carrying.result()
@@ -96,10 +88,13 @@ class _Bench:
 
     async def _answer(self, channel: socket.socket) -> Finished:
         """The answer's process, which does what tests ask for until they are over."""
-        interface = self._task.config.interface
-        modules = json.dumps({name: list(names) for name, names in interface.items()})
-        folder = self._workbench.folder
-        command = self._command("server", channel, self._limits, folder, modules)
+        interface = json.dumps(self._task.config.interface)
+        command = self._environment.command(
+            *("server", interface),
+            limits=self._limits,
+            folder=self._workbench.folder,
+            channel=channel,
+        )
         return await self._workbench.sandbox.run(command)
 
     async def _gone(self, answering: "asyncio.Task[Finished]") -> str:
@@ -123,26 +118,6 @@ class _Bench:
     def _step(self, ended: Ended, seconds: float, output: str) -> Step:
         step = judged(self._reports, ended, self._workbench.expected_tests)
         return step.model_copy(update={"seconds": seconds, "output": output})
-
-    def _command(
-        self,
-        module: str,
-        channel: socket.socket,
-        limits: Limits,
-        folder: Path | None,
-        *words: str,
-        grader: Path | None = None,
-    ) -> Command:
-        grading = () if grader is None else (Mount(grader, "/grader"),)
-        places = () if grader is None else (f"{ROOT}/pytest.ini", "/grader")
-        return Command(
-            argv=self._environment.argv(module, *places, *words),
-            folder=folder,
-            mounts=(*self._environment.mounts, *grading),
-            env=self._environment.variables,
-            limits=limits,
-            channel=channel,
-        )
 
 
 async def _ended(task: "asyncio.Task[object]") -> None:
