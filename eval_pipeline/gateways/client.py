@@ -18,7 +18,7 @@ from aiohttp.http_exceptions import ContentEncodingError
 from yarl import URL
 
 from eval_pipeline.gateways.chat import ChatReply, ChatRequest, ProviderError
-from eval_pipeline.gateways.dialects.base import Collected, Dialect
+from eval_pipeline.gateways.dialects.base import Dialect, ReplyBuilder
 from eval_pipeline.gateways.dialects.errors import provider_error
 from eval_pipeline.gateways.limits import parse_retry_after
 from eval_pipeline.records.base import now, whole_characters
@@ -151,7 +151,7 @@ class HttpProvider:
                 raise self._connection_error(error) from None
         return collected.reply(self.redact)
 
-    async def _exchange(self, request: ChatRequest, collected: Collected) -> None:
+    async def _exchange(self, request: ChatRequest, collected: ReplyBuilder) -> None:
         body = orjson.dumps(self.dialect.body(request))
         # A redirect is not followed: it would carry the key and the question elsewhere.
         async with self.session.post(
@@ -215,7 +215,7 @@ def _parsed_slowly(data: bytes) -> object:
         return None
 
 
-async def _collect(content: aiohttp.StreamReader, collected: Collected) -> None:
+async def _collect(content: aiohttp.StreamReader, collected: ReplyBuilder) -> None:
     events = Events()
     while chunk := await content.readany():
         for data in events.feed(chunk):

@@ -11,9 +11,9 @@ import httpx
 from eval_pipeline.gateways.client import CONNECT_TIMEOUT_S, Deadline, HttpProvider, open_session
 from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.gateways.dialects.base import Dialect
-from eval_pipeline.gateways.dialects.chat_completions import ChatCompletions
-from eval_pipeline.gateways.dialects.messages import Messages
-from eval_pipeline.gateways.dialects.responses import Responses
+from eval_pipeline.gateways.dialects.chat_completions import CHAT_COMPLETIONS
+from eval_pipeline.gateways.dialects.messages import MESSAGES
+from eval_pipeline.gateways.dialects.responses import RESPONSES
 from eval_pipeline.gateways.limits import Ledger, ledger_file
 from eval_pipeline.gateways.rate_limiter import Meters, Pace
 from eval_pipeline.records.item import Item
@@ -23,9 +23,9 @@ from eval_pipeline.settings.loading import SettingsError
 from eval_pipeline.settings.settings import Settings
 
 DIALECTS: Mapping[DialectName, Dialect] = {
-    "chat_completions": ChatCompletions(),
-    "responses": Responses(),
-    "messages": Messages(),
+    "chat_completions": CHAT_COMPLETIONS,
+    "responses": RESPONSES,
+    "messages": MESSAGES,
 }
 
 
