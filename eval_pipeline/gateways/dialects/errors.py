@@ -140,9 +140,6 @@ def _outcome(status: int, said: _Said) -> Outcome:
     return _BY_STATUS.get(status, general)
 
 
-
-
-
 def _said_in_body(body: bytes) -> _Said:
     parsed = _parsed(body)
     if isinstance(parsed, list) and len(parsed) == 1:
