@@ -11,7 +11,7 @@ from eval_pipeline.evaluation.requests import Asking
 from eval_pipeline.evaluation.workers import Shift, Tally
 from eval_pipeline.gateways.chat import Asked, ChatProvider, ChatRequest
 from eval_pipeline.gateways.limits import RetryPolicy
-from eval_pipeline.gateways.rate_limiter import Pace
+from eval_pipeline.gateways.rate_limiter import RateLimiter
 from eval_pipeline.hashing import fingerprint
 from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, Journal
 from eval_pipeline.records.coding import CodingTask, GradedCode, Step, TaskConfig, TestResult
@@ -336,7 +336,7 @@ def _toml(value: object) -> str:
 def an_asking(
     provider: ChatProvider, policy: RetryPolicy, *, most: int = 100, prices: Prices | None = None
 ) -> Asking:
-    return Asking(provider, policy, Pace(most), Forecast(prices or Prices()))
+    return Asking(provider, policy, RateLimiter(most), Forecast(prices or Prices()))
 
 
 def a_shift(account: Account | None = None, *, num_workers: int = 100) -> Shift:

@@ -19,7 +19,7 @@ from eval_pipeline.analysis.failures import Failure
 from eval_pipeline.gateways.chat import Asked, ChatRequest
 from eval_pipeline.gateways.demo.coder import as_reply
 from eval_pipeline.gateways.demo.replies import contrary, judge_reply
-from eval_pipeline.gateways.structured import Given
+from eval_pipeline.gateways.structured import ParsedReply
 from eval_pipeline.records.coding import Step, TestResult
 from eval_pipeline.records.diagnosis import Classification, Explanation
 from eval_pipeline.records.outcome import Outcome
@@ -114,7 +114,7 @@ def a_reply(**changes: Any) -> str:
     return json.dumps({**said, **changes})
 
 
-def explained(evidence: Evidence, *says: str) -> tuple[Given[Explanation], list[ChatRequest]]:
+def explained(evidence: Evidence, *says: str) -> tuple[ParsedReply[Explanation], list[ChatRequest]]:
     provider = ScriptedProvider(says)
 
     async def at_once(request: ChatRequest) -> Asked:

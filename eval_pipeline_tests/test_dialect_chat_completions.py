@@ -7,7 +7,7 @@ import pytest
 from pydantic import JsonValue
 
 from eval_pipeline.gateways.chat import ChatReply, ChatRequest, ProviderError
-from eval_pipeline.gateways.dialects.base import Collected
+from eval_pipeline.gateways.dialects.base import ReplyBuilder
 from eval_pipeline.gateways.pool import DIALECTS
 from eval_pipeline.records.outcome import Outcome
 from eval_pipeline.records.prediction import Usage
@@ -29,7 +29,7 @@ def whole(message: object, finish: object = "stop", **more: Any) -> dict[str, An
     return {"choices": [{"message": message, "finish_reason": finish}], **more}
 
 
-def streamed(*events: dict[str, Any]) -> Collected:
+def streamed(*events: dict[str, Any]) -> ReplyBuilder:
     collected = CHAT.collect(0.0, str)
     for event in events:
         collected.add_event(event)

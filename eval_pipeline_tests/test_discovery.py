@@ -10,7 +10,13 @@ import pytest
 
 from eval_pipeline.errors import RunError
 from eval_pipeline.evaluation.catalog import Refreshed, known_models, listed_models, look, refresh
-from eval_pipeline.gateways.catalog import MOST_TOLD, Catalog, News, Past, compare
+from eval_pipeline.gateways.catalog import (
+    MOST_TOLD,
+    Catalog,
+    CatalogChanges,
+    PreviousCatalog,
+    compare,
+)
 from eval_pipeline.journal import SIGHTINGS, Journal
 from eval_pipeline.records.model import Model, Prices, Sighting
 from eval_pipeline.results.warehouse import Warehouse
@@ -64,9 +70,9 @@ def seen(*models: Model, hours: int = 0) -> list[Sighting]:
     return [Sighting(model=model, selected=True, seen_at=moment) for model in models]
 
 
-def news(before: Sequence[Sighting], *models: Model, failed: str | None = None) -> News:
+def news(before: Sequence[Sighting], *models: Model, failed: str | None = None) -> CatalogChanges:
     failures = {} if failed is None else {failed: "It is down."}
-    return compare(Past.of(before), Catalog(models, (), failures))
+    return compare(PreviousCatalog.of(before), Catalog(models, (), failures))
 
 
 def test_a_refresh_tells_what_appeared_vanished_and_changed_its_price(
@@ -79,10 +85,10 @@ def test_a_refresh_tells_what_appeared_vanished_and_changed_its_price(
 
     second = refreshed(settings)
 
-    assert first.news == News(("x/a", "x/b"), first=True)
+    assert first.news == CatalogChanges(("x/a", "x/b"), first=True)
     assert first.news.sentences() == ["Appeared: 2 models, seen for the first time."]
     price = "x/b: output 4.00 to 5.00 USD per million tokens"
-    assert second.news == News(("x/c",), ("x/a",), (price,))
+    assert second.news == CatalogChanges(("x/c",), ("x/a",), (price,))
     assert [line for line in caplog.messages if ": x/" in line] == [
         "Appeared: x/c.",
         "Vanished: x/a.",
@@ -104,7 +110,7 @@ def test_a_gateway_that_does_not_answer_has_lost_nothing(tmp_path: Path, shop: S
         again = refreshed(settings)
 
     assert not any(meanwhile.news)
-    assert again.news == News(vanished=("x/a",))
+    assert again.news == CatalogChanges(vanished=("x/a",))
 
 
 def test_models_of_a_gateway_that_is_no_longer_in_the_settings_are_not_listed_until_it_is_back(
@@ -132,7 +138,7 @@ def test_a_model_that_comes_back_has_appeared() -> None:
 
     told = news([*seen(a, b), *seen(b, hours=1)], a, b)
 
-    assert told == News(appeared=("x/a",))
+    assert told == CatalogChanges(appeared=("x/a",))
 
 
 def test_a_model_that_another_gateway_takes_over_is_still_there() -> None:

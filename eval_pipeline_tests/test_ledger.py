@@ -16,20 +16,20 @@ from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.gateways.limits import (
     LATEST_TIMER_S,
     LONGEST_SHARE_S,
-    Book,
-    Ledger,
+    Reservation,
+    Reservations,
     Share,
-    Wanted,
-    ledger_file,
+    SharedRateLimit,
 )
-from eval_pipeline.gateways.rate_limiter import Halt, Meters
+from eval_pipeline.gateways.rate_limiter import Meters, StopSignal
 from eval_pipeline.journal import JUDGED, PREDICTIONS, Journal
 from eval_pipeline.journal.files import JournalError
 from eval_pipeline.runtime import Halted
+from eval_pipeline.settings.gateway import RateLimits
 from eval_pipeline_tests.builders import a_question, settings_in
 from eval_pipeline_tests.project import ROOT, environment
 
-NOTHING = Wanted(0)
+NOTHING = Reservation(0)
 PER_S, ITEMS = 25, 40
 
 
@@ -42,7 +42,7 @@ class Asker:
         self.moment = starts
         self.asked: list[float] = []
 
-    def ask(self, book: Book) -> Book:
+    def ask(self, book: Reservations) -> Reservations:
         """Asks once, as soon as the book lets it."""
         if not self.share.covers(self.amount, self.moment):
             wanted = self.share.wanted(self.amount, self.moment)
@@ -56,7 +56,7 @@ class Asker:
 
 def asked_by(askers: list[Asker], times: int) -> list[float]:
     """When they ask, who is earliest always first."""
-    book = Book()
+    book = Reservations()
     for _ in range(times):
         book = min(askers, key=lambda one: one.moment).ask(book)
     return sorted(moment for asker in askers for moment in asker.asked)
@@ -96,7 +96,7 @@ def test_what_is_left_of_a_share_and_too_little_for_a_large_request_is_not_lost(
 
 
 def test_who_asks_rarely_takes_no_more_than_that() -> None:
-    book, busy = Book(), Asker(600)
+    book, busy = Reservations(), Asker(600)
     rare = [Asker(600, starts=100 + n) for n in range(5)]
 
     for asker in rare:
@@ -111,7 +111,7 @@ def test_who_asks_rarely_takes_no_more_than_that() -> None:
 
 
 def test_what_was_used_in_truth_is_made_up_for() -> None:
-    book, dear, cheap = Book(), Asker(6000, amount=205), Asker(6000, amount=205)
+    book, dear, cheap = Reservations(), Asker(6000, amount=205), Asker(6000, amount=205)
     dear.ask(book)
     cheap.ask(book)
 
@@ -120,13 +120,15 @@ def test_what_was_used_in_truth_is_made_up_for() -> None:
 
     assert (dear.share.ready_in(100), cheap.share.ready_in(100)) == pytest.approx((5, 1))
     for asker, others_wait in ((dear, 5), (cheap, 1)):
-        told, _ = Book({"requests": 102.0}).take({"requests": asker.share.debt() or NOTHING}, 100)
+        told, _ = Reservations(free_from={"requests": 102.0}).take(
+            {"requests": asker.share.debt() or NOTHING}, 100
+        )
         _, begins = told.take({"requests": NOTHING}, 100)
         assert begins["requests"] == pytest.approx(100 + others_wait)
 
 
 def test_a_clock_that_was_set_back_holds_nobody_up() -> None:
-    book, _ = Book().take({"requests": Wanted(2)}, now=5000)
+    book, _ = Reservations().take({"requests": Reservation(2)}, now=5000)
 
     _, a_little = book.take({"requests": NOTHING}, now=4999)
     _, far = book.take({"requests": NOTHING}, now=1000)
@@ -174,9 +176,9 @@ def test_two_processes_together_ask_no_more_than_the_gateway_lets_through(tmp_pa
 
 
 def test_those_who_share_a_file_take_one_moment_after_the_other(tmp_path: Path) -> None:
-    one, other = (Ledger(ledger_file(tmp_path, "gateway", "demo")) for _ in range(2))
+    one, other = (SharedRateLimit(tmp_path, "gateway", "demo") for _ in range(2))
 
-    waits = [ledger.take({"requests": Wanted(10)}) for ledger in (one, other, one)]
+    waits = [limit.take({"requests": Reservation(10)}) for limit in (one, other, one)]
 
     assert [(wait or {})["requests"] for wait in waits] == pytest.approx([0, 10, 20], abs=1)
 
@@ -187,19 +189,19 @@ def test_those_who_share_a_file_take_one_moment_after_the_other(tmp_path: Path) 
 def test_a_file_that_nobody_could_have_written_counts_as_nothing(
     tmp_path: Path, garbage: str
 ) -> None:
-    path = ledger_file(tmp_path, "model", "vendor/name:provider")
-    path.parent.mkdir()
-    path.write_text(garbage)
+    shared = SharedRateLimit(tmp_path, "model", "vendor/name:provider")
+    shared.path.parent.mkdir()
+    shared.path.write_text(garbage)
 
-    waits = [Ledger(path).take({"requests": Wanted(5)}) or {} for _ in range(2)]
+    waits = [shared.take({"requests": Reservation(5)}) or {} for _ in range(2)]
 
     assert [wait["requests"] for wait in waits] == pytest.approx([0, 5], abs=1)
 
 
 def test_whoever_waits_for_the_file_can_be_halted(tmp_path: Path) -> None:
-    path = ledger_file(tmp_path, "gateway", "demo")
-    path.parent.mkdir()
-    meters, halt = Meters(requests_per_minute=600, ledger=Ledger(path)), Halt()
+    shared = SharedRateLimit(tmp_path, "gateway", "demo")
+    shared.path.parent.mkdir()
+    meters, halt = Meters(RateLimits(requests_per_minute=600), shared), StopSignal()
 
     async def work() -> None:
         waiting = asyncio.create_task(meters.wait(halt, 1))
@@ -209,7 +211,7 @@ def test_whoever_waits_for_the_file_can_be_halted(tmp_path: Path) -> None:
         with pytest.raises(Halted):
             await waiting
 
-    with path.open("w") as held:
+    with shared.path.open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         asyncio.run(asyncio.wait_for(work(), 20))
 
@@ -218,13 +220,13 @@ def test_a_folder_that_can_not_be_written_is_told_of(tmp_path: Path) -> None:
     (tmp_path / "limits").write_text("no folder")
 
     with pytest.raises(JournalError, match=r"limits.*cannot be written"):
-        Ledger(ledger_file(tmp_path, "gateway", "demo")).take({"requests": NOTHING})
+        SharedRateLimit(tmp_path, "gateway", "demo").take({"requests": NOTHING})
 
 
 def test_without_limits_there_is_nothing_to_wait_for(tmp_path: Path) -> None:
-    meters = Meters(ledger=Ledger(ledger_file(tmp_path, "gateway", "demo")))
+    meters = Meters(RateLimits(), SharedRateLimit(tmp_path, "gateway", "demo"))
 
-    asyncio.run(meters.wait(Halt(), 1))
+    asyncio.run(meters.wait(StopSignal(), 1))
     asyncio.run(meters.settle())
 
     assert not meters

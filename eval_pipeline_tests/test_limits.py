@@ -7,7 +7,7 @@ import pytest
 
 from eval_pipeline.gateways.chat import ProviderError
 from eval_pipeline.gateways.limits import RetryPolicy, Window, parse_retry_after
-from eval_pipeline.gateways.rate_limiter import Halt
+from eval_pipeline.gateways.rate_limiter import StopSignal
 from eval_pipeline.records.outcome import Outcome
 from eval_pipeline_tests.builders import ask
 from eval_pipeline_tests.test_exam_judge import ScriptedProvider
@@ -207,10 +207,10 @@ def test_an_error_carries_when_to_come_again(header: str, expected: float | None
 def test_the_wait_is_what_the_server_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     waits: list[float] = []
 
-    async def sleep(_: Halt, seconds: float) -> None:
+    async def sleep(_: StopSignal, seconds: float) -> None:
         waits.append(seconds)
 
-    monkeypatch.setattr(Halt, "sleep", sleep)
+    monkeypatch.setattr(StopSignal, "sleep", sleep)
     slow_down = ProviderError(Outcome.RATE_LIMITED, "", transient=True, retry_after=7)
     provider = ScriptedProvider([slow_down, "", "42"])
     policy = RetryPolicy(attempts=5, first_wait_s=0, longest_wait_s=60, total_s=100)

@@ -19,7 +19,7 @@ from eval_pipeline.evaluation.budget import (
     priced,
 )
 from eval_pipeline.gateways.chat import ChatRequest
-from eval_pipeline.gateways.rate_limiter import Halt
+from eval_pipeline.gateways.rate_limiter import StopSignal
 from eval_pipeline.journal import Journal
 from eval_pipeline.records.base import now
 from eval_pipeline.records.model import Prices
@@ -126,20 +126,20 @@ def an_account(limit: float, spent: float = 0.0) -> Account:
 
 def test_a_spent_purse_lets_nothing_through_and_says_which() -> None:
     with pytest.raises(BudgetReached, match=r"^The budget of 5 USD per run is spent \(5\.2000 USD"):
-        asyncio.run(an_account(5, spent=5.2).reserve(expecting(0.1), Halt()))
+        asyncio.run(an_account(5, spent=5.2).reserve(expecting(0.1), StopSignal()))
 
 
 def test_one_request_may_always_try_what_is_left() -> None:
     account = an_account(1, spent=0.99)
 
-    asyncio.run(account.reserve(expecting(50), Halt()))
+    asyncio.run(account.reserve(expecting(50), StopSignal()))
     account.settle(50, 0.02)
 
     assert account.purses[0].reached
 
 
 def test_near_the_end_requests_wait_for_what_others_really_cost() -> None:
-    account, halt = an_account(1.0), Halt()
+    account, halt = an_account(1.0), StopSignal()
     begun: list[int] = []
 
     async def one(number: int) -> None:
@@ -162,7 +162,7 @@ def test_near_the_end_requests_wait_for_what_others_really_cost() -> None:
 
 
 def test_until_the_first_request_has_ended_no_other_is_made() -> None:
-    account, halt = an_account(100.0), Halt()
+    account, halt = an_account(100.0), StopSignal()
     forecast = Forecast(Prices())
     at_once, most = 0, []
 
@@ -231,15 +231,15 @@ def test_models_of_a_launch_draw_on_the_same_purse(tmp_path: Path) -> None:
     ledger = Ledger(Budget(usd_per_run=10, usd_per_model=6), Journal(tmp_path))
     strong, weak = ledger.account("run-1", "demo/strong"), ledger.account("run-1", "demo/weak")
 
-    asyncio.run(strong.reserve(expecting(1), Halt()))
+    asyncio.run(strong.reserve(expecting(1), StopSignal()))
     strong.settle(1, 7)
 
     with pytest.raises(BudgetReached, match="6 USD per model"):
-        asyncio.run(strong.reserve(expecting(1), Halt()))
-    asyncio.run(weak.reserve(expecting(1), Halt()))
+        asyncio.run(strong.reserve(expecting(1), StopSignal()))
+    asyncio.run(weak.reserve(expecting(1), StopSignal()))
     weak.settle(1, 3)
     with pytest.raises(BudgetReached, match="10 USD per run"):
-        asyncio.run(weak.reserve(expecting(1), Halt()))
+        asyncio.run(weak.reserve(expecting(1), StopSignal()))
 
 
 def test_models_that_nobody_has_tried_do_not_wait_for_each_other(tmp_path: Path) -> None:
@@ -247,9 +247,9 @@ def test_models_that_nobody_has_tried_do_not_wait_for_each_other(tmp_path: Path)
     strong, weak = ledger.account("run-1", "demo/strong"), ledger.account("run-1", "demo/weak")
 
     async def begin_both() -> None:
-        await strong.reserve(expecting(1, untried=True), Halt())
+        await strong.reserve(expecting(1, untried=True), StopSignal())
         async with asyncio.timeout(5):
-            await weak.reserve(expecting(1, untried=True), Halt())
+            await weak.reserve(expecting(1, untried=True), StopSignal())
 
     asyncio.run(begin_both())
 

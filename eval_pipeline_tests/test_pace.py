@@ -1,22 +1,26 @@
 """How fast a model is asked: never more at once than allowed, paced, paused, and ended at once."""
 
 import asyncio
+import tempfile
 import time
 from collections.abc import Coroutine
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from eval_pipeline.gateways.rate_limiter import Halt, Meters, Pace
+from eval_pipeline.gateways.limits import SharedRateLimit
+from eval_pipeline.gateways.rate_limiter import Meters, RateLimiter, StopSignal
 from eval_pipeline.runtime import Halted, run_async
+from eval_pipeline.settings.gateway import RateLimits
 
 
 class Crowd:
     """Requests that all want their turn, and how many had it at the same time."""
 
-    def __init__(self, pace: Pace) -> None:
+    def __init__(self, pace: RateLimiter) -> None:
         self.pace = pace
-        self.halt = Halt()
+        self.halt = StopSignal()
         self.most_at_once = 0
         self.served = 0
         self.began = asyncio.Event()
@@ -35,6 +39,12 @@ class Crowd:
             self.pace.leave()
 
 
+def per_minute(requests: float | None) -> Meters:
+    """Meters in a file of their own."""
+    folder = Path(tempfile.mkdtemp())
+    return Meters(RateLimits(requests_per_minute=requests), SharedRateLimit(folder, "one"))
+
+
 def run(work: Coroutine[Any, Any, None]) -> None:
     """On the loop that the pipeline runs on, whose timers are not those of asyncio."""
     run_async(asyncio.wait_for(work, 20))
@@ -42,7 +52,7 @@ def run(work: Coroutine[Any, Any, None]) -> None:
 
 @pytest.mark.parametrize("most", [1, 7, 50])
 def test_so_many_are_asked_at_once_and_never_more(most: int) -> None:
-    crowd = Crowd(Pace(most))
+    crowd = Crowd(RateLimiter(most))
 
     async def work() -> None:
         await asyncio.gather(*(crowd.one() for _ in range(200)))
@@ -53,7 +63,7 @@ def test_so_many_are_asked_at_once_and_never_more(most: int) -> None:
 
 
 def test_after_a_burst_of_refusals_half_as_many_are_asked() -> None:
-    pace = Pace(40)
+    pace = RateLimiter(40)
     for _ in range(40):
         pace.turned_away(started=time.monotonic() - 1, retry_after=None)
     crowd = Crowd(pace)
@@ -67,7 +77,7 @@ def test_after_a_burst_of_refusals_half_as_many_are_asked() -> None:
 
 
 def test_when_most_are_refused_all_wait_as_long_as_the_server_says() -> None:
-    pace, crowd = Pace(10), Crowd(Pace(10))
+    pace, crowd = RateLimiter(10), Crowd(RateLimiter(10))
     crowd.pace = pace
     told = 0.3
 
@@ -75,7 +85,7 @@ def test_when_most_are_refused_all_wait_as_long_as_the_server_says() -> None:
         began = time.monotonic()
         for _ in range(10):
             pace.turned_away(started=began, retry_after=told)
-        other = Crowd(Pace(10))
+        other = Crowd(RateLimiter(10))
         await other.one()
         assert (other.served, crowd.served) == (1, 0)
         await crowd.one(0)
@@ -89,7 +99,7 @@ def test_when_most_are_refused_all_wait_as_long_as_the_server_says() -> None:
 @pytest.mark.parametrize("told", [0.011, 0.0257, 0.0419, 0.1003])
 def test_however_long_the_wait_is_it_ends(told: float) -> None:
     async def one_pace() -> None:
-        pace = Pace(10)
+        pace = RateLimiter(10)
         crowd = Crowd(pace)
         for _ in range(10):
             pace.turned_away(started=time.monotonic(), retry_after=told)
@@ -102,9 +112,9 @@ def test_however_long_the_wait_is_it_ends(told: float) -> None:
 
 
 def test_no_meter_is_exceeded_where_several_apply() -> None:
-    shared = Meters(requests_per_minute=60 * 40)
-    slow = Crowd(Pace(20, meters=[Meters(requests_per_minute=60 * 5), shared]))
-    quick = Crowd(Pace(20, meters=[Meters(), shared]))
+    shared = per_minute(60 * 40)
+    slow = Crowd(RateLimiter(20, meters=[per_minute(60 * 5), shared]))
+    quick = Crowd(RateLimiter(20, meters=[per_minute(None), shared]))
     starts: list[float] = []
 
     async def ask(crowd: Crowd) -> None:
@@ -124,7 +134,7 @@ def test_no_meter_is_exceeded_where_several_apply() -> None:
 
 
 def test_a_server_can_not_make_everybody_wait_for_a_day() -> None:
-    pace = Pace(10, longest_wait_s=60)
+    pace = RateLimiter(10, longest_wait_s=60)
     crowd = Crowd(pace)
 
     async def work() -> None:
@@ -138,7 +148,7 @@ def test_a_server_can_not_make_everybody_wait_for_a_day() -> None:
 
 
 def test_meters_space_the_requests_out() -> None:
-    crowd = Crowd(Pace(100, meters=[Meters(requests_per_minute=60 * 20)]))
+    crowd = Crowd(RateLimiter(100, meters=[per_minute(60 * 20)]))
 
     async def work() -> None:
         began = time.monotonic()
@@ -149,8 +159,8 @@ def test_meters_space_the_requests_out() -> None:
 
 
 def test_models_share_the_meter_of_their_gateway_fairly() -> None:
-    shared = Meters(requests_per_minute=60 * 40)
-    crowds = [Crowd(Pace(5, meters=[Meters(), shared])) for _ in range(4)]
+    shared = per_minute(60 * 40)
+    crowds = [Crowd(RateLimiter(5, meters=[per_minute(None), shared])) for _ in range(4)]
     order: list[int] = []
 
     async def keep_asking(number: int) -> None:
@@ -169,7 +179,7 @@ def test_models_share_the_meter_of_their_gateway_fairly() -> None:
 
 
 def test_a_halt_ends_all_waiting_and_lets_what_is_on_its_way_come_in() -> None:
-    crowd = Crowd(Pace(2, meters=[Meters(requests_per_minute=1)]))
+    crowd = Crowd(RateLimiter(2, meters=[per_minute(1)]))
     ended = []
 
     async def one() -> None:
@@ -199,7 +209,7 @@ def test_a_halt_ends_all_waiting_and_lets_what_is_on_its_way_come_in() -> None:
 
 
 def test_those_who_gave_up_do_not_stand_in_the_way_of_others() -> None:
-    pace = Pace(1)
+    pace = RateLimiter(1)
     crowd, other = Crowd(pace), Crowd(pace)
 
     async def work() -> None:
@@ -219,7 +229,7 @@ def test_those_who_gave_up_do_not_stand_in_the_way_of_others() -> None:
 
 
 def test_a_place_that_was_given_to_someone_who_was_cancelled_is_not_lost() -> None:
-    crowd = Crowd(Pace(1))
+    crowd = Crowd(RateLimiter(1))
 
     async def work() -> None:
         first = asyncio.create_task(crowd.one(0.01))

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eval_pipeline.gateways.chat import ChatReply
-from eval_pipeline.gateways.dialects.base import tell_apart
+from eval_pipeline.gateways.dialects.base import split_thoughts
 from eval_pipeline.gateways.pool import DIALECTS
 from eval_pipeline.records.outcome import Outcome
 from eval_pipeline.records.prediction import Usage
@@ -38,12 +38,12 @@ def a_reply(text: str, finish_reason: str = "stop", **message: object) -> ChatRe
     ],
 )
 def test_thoughts_are_told_apart_from_the_answer(text: str, answer: str, thoughts: str) -> None:
-    assert tell_apart(text) == (answer, thoughts)
+    assert split_thoughts(text) == (answer, thoughts)
 
 
 @given(thought=TEXTS, answer=TEXTS)
 def test_whatever_is_thought_and_said_is_found_again(thought: str, answer: str) -> None:
-    told = tell_apart(f"<think>{thought}</think>{answer}")
+    told = split_thoughts(f"<think>{thought}</think>{answer}")
 
     assert told == (answer.lstrip(), thought.strip())
 

@@ -29,7 +29,7 @@ from eval_pipeline.evaluation.workers import (
     unless_stopped,
 )
 from eval_pipeline.gateways.pool import Gateways
-from eval_pipeline.gateways.structured import Given
+from eval_pipeline.gateways.structured import ParsedReply
 from eval_pipeline.journal import DIAGNOSES, Journal, Stream
 from eval_pipeline.logs import about
 from eval_pipeline.records.base import Record, now
@@ -269,7 +269,7 @@ class _Analyse:
             await shift.work_through(failures, do)
         await compact(self.journal, DIAGNOSES, model, run_id)
 
-    def _diagnosis(self, evidence: Evidence, given: Given[Explanation]) -> Diagnosis:
+    def _diagnosis(self, evidence: Evidence, given: ParsedReply[Explanation]) -> Diagnosis:
         failure, reply = evidence.failure, given.reply
         return Diagnosis(
             prediction_id=failure.prediction_id,

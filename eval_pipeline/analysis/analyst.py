@@ -12,9 +12,9 @@ from eval_pipeline.analysis.evidence import Evidence, Part
 from eval_pipeline.gateways.chat import ChatRequest
 from eval_pipeline.gateways.structured import (
     Ask,
-    Form,
-    Given,
+    ParsedReply,
     ReplyFormats,
+    ReplySchema,
     UnfitReplyError,
     ask_for,
     form_request,
@@ -90,9 +90,9 @@ class Analyst:
         """In which formats it replies, as far as is known yet."""
         return ReplyFormats(formats_of(self.model))
 
-    async def explain(self, evidence: Evidence, ask: Ask) -> Given[Explanation]:
+    async def explain(self, evidence: Evidence, ask: Ask) -> ParsedReply[Explanation]:
         """Asks why it failed; a reply that can not stand is asked for once more, then told."""
-        form = Form("analyst", "explanation", partial(read_explanation, evidence))
+        form = ReplySchema("analyst", "explanation", partial(read_explanation, evidence))
         text = filled(self.prompt, evidence.parts())
         return await ask_for(form, ask, partial(self._request, text), self.formats)
 

@@ -17,7 +17,7 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent, merge_key_bin
 from eval_pipeline.cli.output import End, complain, open_warehouse, results, say
 from eval_pipeline.errors import MendableError, RunError
 from eval_pipeline.evaluation.catalog import NOTHING_SELECTED, look
-from eval_pipeline.gateways.catalog import Past, select
+from eval_pipeline.gateways.catalog import PreviousCatalog, select
 from eval_pipeline.journal import SIGHTINGS, Journal
 from eval_pipeline.journal.deployment import open_journal
 from eval_pipeline.journal.locks import running_run_ids
@@ -257,7 +257,7 @@ def selectable_models(
     """Return the selected models; if none is known yet, the gateways are asked for theirs."""
     found = query(db, "summaries/latest_accuracy").fetchall()
     accuracies = {model: (accuracy, judged) for model, accuracy, judged in found}
-    listed = Past.of(journal.read(SIGHTINGS)).listed.values()
+    listed = PreviousCatalog.of(journal.read(SIGHTINGS)).listed.values()
     alive = [one.model for one in listed if one.kept_out is None]
     models = select(alive, settings.selection, text_only=settings.plan.text_only).models
     if not models:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from pydantic import AwareDatetime, ConfigDict
 
 from eval_pipeline.gateways.chat import ChatRequest
-from eval_pipeline.gateways.rate_limiter import Halt
+from eval_pipeline.gateways.rate_limiter import StopSignal
 from eval_pipeline.journal import Journal, Stream
 from eval_pipeline.records.base import Record, now
 from eval_pipeline.records.model import Model, Prices
@@ -171,7 +171,7 @@ class Account:
                 return f"about {usd:.2f} USD are needed, but only {left:.2f} of {budget} are left."
         return None
 
-    async def reserve(self, expect: Callable[[], Expected], halt: Halt) -> float:
+    async def reserve(self, expect: Callable[[], Expected], halt: StopSignal) -> float:
         """Sets money aside for a request; at first and near the end it waits for the others."""
         if not self.purses:
             return 0.0

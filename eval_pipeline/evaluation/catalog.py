@@ -11,8 +11,8 @@ from typing import NamedTuple
 from eval_pipeline.errors import RunError
 from eval_pipeline.gateways.catalog import (
     Catalog,
-    News,
-    Past,
+    CatalogChanges,
+    PreviousCatalog,
     Selected,
     compare,
     fetch,
@@ -146,14 +146,14 @@ class Look:
 
     catalog: Catalog
     selected: Selected
-    past: Past
+    past: PreviousCatalog
 
     @property
     def warnings(self) -> tuple[str, ...]:
         return (*self.catalog.warnings, *self.selected.warnings)
 
     @cached_property
-    def news(self) -> News:
+    def news(self) -> CatalogChanges:
         """What has changed since each gateway answered last."""
         return compare(self.past, self.catalog)
 
@@ -219,7 +219,7 @@ class Refreshed(Look):
 
 async def look(settings: Settings, journal: Journal) -> Look:
     """Asks every gateway for its models; nothing is journalled, and no model is asked."""
-    past = Past.of(journal.read(SIGHTINGS))
+    past = PreviousCatalog.of(journal.read(SIGHTINGS))
     async with Gateways(settings) as gateways:
         catalog = await fetch(settings, gateways.lent_client, redact=settings.redact)
     selected = select(catalog.models, settings.selection, text_only=settings.plan.text_only)
@@ -319,13 +319,13 @@ def pick(models: Sequence[Model], chosen: Selection, selection: Selection) -> li
 
 def listed_models(journal: Journal) -> list[Model]:
     """Every model that its gateway listed when it was asked last."""
-    listed = Past.of(journal.read(SIGHTINGS)).listed
+    listed = PreviousCatalog.of(journal.read(SIGHTINGS)).listed
     return [sighting.model for sighting in listed.values()]
 
 
 def known_models(journal: Journal) -> Mapping[str, Model]:
     """Every model ever seen, as it was described last."""
-    latest = Past.of(journal.read(SIGHTINGS)).latest
+    latest = PreviousCatalog.of(journal.read(SIGHTINGS)).latest
     return {name: sighting.model for name, sighting in latest.items()}
 
 

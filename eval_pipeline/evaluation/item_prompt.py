@@ -15,7 +15,7 @@ from eval_pipeline.evaluation.requests import Asker, Asking, Hashes
 from eval_pipeline.evaluation.runs import EXAM_GUIDELINES
 from eval_pipeline.gateways.chat import ChatReply, ChatRequest
 from eval_pipeline.gateways.limits import RetryPolicy
-from eval_pipeline.gateways.rate_limiter import Pace
+from eval_pipeline.gateways.rate_limiter import RateLimiter
 from eval_pipeline.hashing import fingerprint
 from eval_pipeline.journal import Journal
 from eval_pipeline.records.item import Item, ItemKey
@@ -179,7 +179,7 @@ def _asker(model: Model, settings: Settings, experiment_name: str) -> Asker:
     )
     return Asker(
         model=model,
-        asking=Asking(_Nobody(), policy, Pace(1), Forecast(model.prices)),
+        asking=Asking(_Nobody(), policy, RateLimiter(1), Forecast(model.prices)),
         experiment=experiment.with_override(settings.override(model)),
         prompts=Prompts.of(settings, experiment),
         hashes=Hashes(model),

@@ -20,7 +20,7 @@ from eval_pipeline.gateways.chat import Asked, ChatProvider, ChatReply, ChatRequ
 from eval_pipeline.gateways.dialects.messages import MAX_TOKENS
 from eval_pipeline.gateways.limits import RetryPolicy
 from eval_pipeline.gateways.pool import Gateways
-from eval_pipeline.gateways.rate_limiter import Pace
+from eval_pipeline.gateways.rate_limiter import RateLimiter
 from eval_pipeline.hashing import canonical, fingerprint_of_text
 from eval_pipeline.journal import JournalWriter
 from eval_pipeline.records.base import now
@@ -40,7 +40,7 @@ class Asking:
 
     provider: ChatProvider
     policy: RetryPolicy
-    pace: Pace
+    pace: RateLimiter
     forecast: Forecast
 
     async def ask(self, request: ChatRequest, shift: Shift) -> Asked:

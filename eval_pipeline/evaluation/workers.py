@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from eval_pipeline.errors import RunError
 from eval_pipeline.evaluation.budget import Account
-from eval_pipeline.gateways.rate_limiter import Halt
+from eval_pipeline.gateways.rate_limiter import StopSignal
 from eval_pipeline.journal import Journal, JournalError, JournalWriter, Stream
 from eval_pipeline.logs import FACTS, about, in_words
 from eval_pipeline.records.diagnosis import Diagnosis
@@ -172,7 +172,7 @@ class Shift:
     ) -> None:
         self.tally = tally
         self.account = account
-        self.halt = Halt()
+        self.halt = StopSignal()
         self._num_workers = num_workers
         self._stop_after_failures = stop_after_failures
         self._failures_in_a_row = 0
@@ -218,7 +218,7 @@ class Shift:
     async def _hire_all(self, count: int) -> None:
         """One after the other: those who begin at once would wait for each other ever after."""
         began, hired = time.monotonic(), 0
-        while hired < count and not self.halt.halted:
+        while hired < count and not self.halt.is_set:
             due = 1 + int((time.monotonic() - began) / BETWEEN_HIRES_S)
             while hired < min(due, count):
                 self._hire()
@@ -251,7 +251,7 @@ class Shift:
     async def _work(self, queue: Iterator[T], do: Callable[[T], Awaitable[None]]) -> None:
         try:
             for one in queue:
-                if self.halt.halted:
+                if self.halt.is_set:
                     return
                 await self._attempt(do, one)
                 if self._hired - self._waiting > self._num_workers:

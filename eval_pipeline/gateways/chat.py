@@ -1,7 +1,7 @@
-"""What it means to ask a chat model: request, reply, error."""
+"""Requests to chat models, their replies and their errors."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import NamedTuple, Protocol
 
 from pydantic import JsonValue
@@ -27,28 +27,16 @@ class ChatRequest:
     extra: Mapping[str, JsonValue] = field(default_factory=dict)
 
     def fields(self) -> dict[str, JsonValue]:
-        """All of it as plain values."""
-        return {
-            "model": self.model,
-            "messages": list(self.messages),
-            "temperature": self.temperature,
-            "max_tokens": self.max_tokens,
-            "stream": self.stream,
-            "json_schema": self.json_schema,
-            # Named only where there is one, so that earlier requests are still the same.
-            **({} if self.tool is None else {"tool": self.tool}),
-            **({"web_search": True} if self.web_search else {}),
-            "extra": dict(self.extra),
-        }
+        """Return all of it as plain values."""
+        said = {one.name: getattr(self, one.name) for one in fields(self)}
+        # Left out where they say nothing, so that earlier requests are still the same.
+        empty = [name for name in ("tool", "web_search") if not said[name]]
+        return {name: value for name, value in said.items() if name not in empty}
 
 
 # How servers say that the token limit was reached, and that a filter cut in.
 _CUT_SHORT = {
-    "length",
-    "max_tokens",
-    "MAX_TOKENS",
-    "max_output_tokens",
-    "model_length",
+    *("length", "max_tokens", "MAX_TOKENS", "max_output_tokens", "model_length"),
     "model_context_window_exceeded",
 }
 _FILTERED = {"content_filter", "sensitive", "SAFETY"}
@@ -71,21 +59,16 @@ class ChatReply(NamedTuple):
 
     @property
     def outcome(self) -> Outcome:
-        """What became of the question."""
+        """Return what became of the question."""
         if self.refusal or self.finish_reason == "refusal":
             return Outcome.REFUSED
         if self.finish_reason in _FILTERED:
             return Outcome.CONTENT_FILTER
+        has_text = bool(self.text.strip())
         if self.finish_reason in _CUT_SHORT:
-            return self._truncation()
-        return Outcome.OK if self.text.strip() else Outcome.EMPTY
-
-    def _truncation(self) -> Outcome:
-        """Thinking that took all the tokens there were is told apart from an answer cut short."""
-        thought = self.reasoning or self.usage.reasoning_tokens
-        if thought and not self.text.strip():
-            return Outcome.TRUNCATED_THINKING
-        return Outcome.TRUNCATED
+            thought = self.reasoning or self.usage.reasoning_tokens
+            return Outcome.TRUNCATED_THINKING if thought and not has_text else Outcome.TRUNCATED
+        return Outcome.OK if has_text else Outcome.EMPTY
 
 
 class ProviderError(Exception):
@@ -109,12 +92,12 @@ class ChatProvider(Protocol):
     """Anything that can be asked."""
 
     async def complete(self, request: ChatRequest) -> ChatReply:
-        """One attempt: a whole reply, or a ProviderError."""
+        """Return a whole reply or raise a ProviderError, after one attempt."""
         ...
 
 
 class Asked(NamedTuple):
-    """What came of asking: a reply or the last error, and what all attempts together used."""
+    """The result of asking: a reply or the last error, and what all attempts together used."""
 
     reply: ChatReply | None
     error: ProviderError | None
@@ -123,13 +106,13 @@ class Asked(NamedTuple):
 
     @property
     def outcome(self) -> Outcome:
-        """What became of the question."""
+        """Return what became of the question."""
         if self.reply is not None:
             return self.reply.outcome
         return self.error.outcome if self.error else Outcome.EMPTY
 
     @property
     def size(self) -> int:
-        """About how many characters of text it is."""
+        """Return about how many characters of text it has."""
         reply = self.reply
         return 0 if reply is None else len(reply.text) + len(reply.reasoning or "")

@@ -1,13 +1,12 @@
-"""A client of one gateway: requests within a deadline, and replies read as they arrive."""
+"""A client of one gateway: it sends requests within a deadline and reads replies as they arrive."""
 
 import asyncio
 import json
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
-from types import TracebackType
 from typing import Any
 from urllib.request import getproxies
 
@@ -18,7 +17,7 @@ from aiohttp.http_exceptions import ContentEncodingError
 from yarl import URL
 
 from eval_pipeline.gateways.chat import ChatReply, ChatRequest, ProviderError
-from eval_pipeline.gateways.dialects.base import Collected, Dialect
+from eval_pipeline.gateways.dialects.base import Dialect, ReplyBuilder
 from eval_pipeline.gateways.dialects.errors import provider_error
 from eval_pipeline.gateways.limits import parse_retry_after
 from eval_pipeline.records.base import now, whole_characters
@@ -34,65 +33,37 @@ class Deadline:
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
         # In the order of their ends, because all have the same time.
-        self._inside: dict[_Stay, float] = {}
+        self._ends: dict[asyncio.Task[Any] | None, float] = {}
         self._timer: asyncio.TimerHandle | None = None
 
-    def limit(self) -> "_Stay":
-        """For a `with`: a task that stays inside too long is cancelled, with a TimeoutError."""
-        return _Stay(self)
-
-    def enter(self, stay: "_Stay", loop: asyncio.AbstractEventLoop) -> None:
-        """Its time begins."""
-        self._inside[stay] = loop.time() + self.seconds
+    @contextmanager
+    def limit(self) -> Iterator[None]:
+        """Cancel the current task if it stays inside too long, with a TimeoutError."""
+        loop = asyncio.get_running_loop()
+        task = asyncio.current_task(loop)
+        self._ends[task] = loop.time() + self.seconds
         if self._timer is None:
             self._timer = loop.call_later(self.seconds, self._check, loop)
-
-    def leave(self, stay: "_Stay") -> None:
-        """It was in time, or has been told that it was not."""
-        self._inside.pop(stay, None)
+        try:
+            yield
+        except BaseException as error:
+            is_late = task is not None and task not in self._ends and task.uncancel() == 0
+            # Cancelled by another as well: that one has the last word.
+            if is_late and isinstance(error, asyncio.CancelledError):
+                raise TimeoutError from error
+            raise
+        finally:
+            self._ends.pop(task, None)
 
     def _check(self, loop: asyncio.AbstractEventLoop) -> None:
         self._timer = None
-        for stay, end in tuple(self._inside.items()):
+        for task, end in tuple(self._ends.items()):
             if end > loop.time():
                 self._timer = loop.call_at(end, self._check, loop)
                 return
-            del self._inside[stay]
-            stay.cancel()
-
-
-class _Stay:
-    """One task's time inside."""
-
-    __slots__ = ("_deadline", "_late", "_task")
-
-    def __init__(self, deadline: Deadline) -> None:
-        self._deadline = deadline
-        self._late = False
-
-    def __enter__(self) -> None:
-        loop = asyncio.get_running_loop()
-        task = asyncio.current_task(loop)
-        if task is None:
-            raise RuntimeError("Only a task can have a deadline.")
-        self._task = task
-        self._deadline.enter(self, loop)
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._deadline.leave(self)
-        # Cancelled by somebody else as well: that one has the last word.
-        if self._late and self._task.uncancel() == 0 and kind is asyncio.CancelledError:
-            raise TimeoutError from error
-
-    def cancel(self) -> None:
-        """It is late."""
-        self._late = True
-        self._task.cancel()
+            del self._ends[task]
+            if task is not None:
+                task.cancel()
 
 
 LARGEST_REPLY = 32 * 1024 * 1024
@@ -100,7 +71,7 @@ LONGEST_MESSAGE = 500
 CONNECT_TIMEOUT_S = 30.0
 KEEP_ALIVE_S = 60.0
 LONGEST_GOODBYE_S = 1.0
-_OK = 200
+
 _DONE = b"[DONE]"
 
 
@@ -140,7 +111,7 @@ class HttpProvider:
         return URL(f"{self.address}/{self.dialect.path}")
 
     async def complete(self, request: ChatRequest) -> ChatReply:
-        """One attempt: a whole reply, or a ProviderError."""
+        """Return a whole reply or raise a ProviderError, after one attempt."""
         collected = self.dialect.collect(time.monotonic(), self._quote)
         try:
             with self.deadline.limit():
@@ -151,14 +122,16 @@ class HttpProvider:
                 raise self._connection_error(error) from None
         return collected.reply(self.redact)
 
-    async def _exchange(self, request: ChatRequest, collected: Collected) -> None:
+    async def _exchange(self, request: ChatRequest, collected: ReplyBuilder) -> None:
         body = orjson.dumps(self.dialect.body(request))
         # A redirect is not followed: it would carry the key and the question elsewhere.
         async with self.session.post(
             self._url, data=body, headers=self.headers, allow_redirects=False
         ) as response:
-            if response.status != _OK:
-                raise self._refusal(response, await _read(response))
+            if response.status != httpx.codes.OK:
+                body, retry_after = await _read(response), response.headers.get("retry-after")
+                wait = parse_retry_after(retry_after, now())
+                raise provider_error(response.status, body, retry_after=wait, quote=self._quote)
             if "text/event-stream" not in response.headers.get("content-type", "").lower():
                 collected.add_whole(_parsed(await _read(response)))
                 return
@@ -167,10 +140,6 @@ class HttpProvider:
             raise ProviderError(
                 Outcome.CUT_STREAM, "The stream broke off before its end.", transient=True
             )
-
-    def _refusal(self, response: aiohttp.ClientResponse, body: bytes) -> ProviderError:
-        retry_after = parse_retry_after(response.headers.get("retry-after"), now())
-        return provider_error(response.status, body, retry_after=retry_after, quote=self._quote)
 
     def _connection_error(self, error: Exception) -> ProviderError:
         outcome, said = Outcome.CONNECTION_ERROR, f"{type(error).__name__}: {error}"
@@ -186,7 +155,7 @@ class HttpProvider:
         return ProviderError(outcome, self._quote(said), transient=True)
 
     def _quote(self, text: str) -> str:
-        """A server's words on one line; secrets go first, so that none is cut in two and missed."""
+        """Return a server's words on one line; redact first, so that no cut secret is missed."""
         whole = self.redact(whole_characters(text))[: 10 * LONGEST_MESSAGE]
         words = "".join(letter if letter.isprintable() else " " for letter in whole)
         line = " ".join(words.split())
@@ -194,10 +163,13 @@ class HttpProvider:
 
 
 def _parsed(data: bytes) -> dict[str, Any]:
+    parsed = None
     try:
         parsed = orjson.loads(data)
     except ValueError:
-        parsed = _parsed_slowly(data)
+        # Half a character is valid here: its other half may come with the next event.
+        with suppress(ValueError, RecursionError):
+            parsed = json.loads(data)
     if not isinstance(parsed, dict):
         raise ProviderError(
             Outcome.INVALID_REPLY,
@@ -207,15 +179,7 @@ def _parsed(data: bytes) -> dict[str, Any]:
     return parsed
 
 
-def _parsed_slowly(data: bytes) -> object:
-    """Takes half a character too: a stream may send its other half with the next event."""
-    try:
-        return json.loads(data)
-    except (ValueError, RecursionError):
-        return None
-
-
-async def _collect(content: aiohttp.StreamReader, collected: Collected) -> None:
+async def _collect(content: aiohttp.StreamReader, collected: ReplyBuilder) -> None:
     events = Events()
     while chunk := await content.readany():
         for data in events.feed(chunk):
@@ -239,7 +203,7 @@ async def _read(response: aiohttp.ClientResponse) -> bytes:
 
 
 class Events:
-    """The data of server-sent events. Lines end at \\n only: a reply may hold other breaks."""
+    """A parser of server-sent events. Lines end at \\n only: a reply may hold other breaks."""
 
     def __init__(self) -> None:
         self.done = False
@@ -247,7 +211,7 @@ class Events:
         self._size = 0
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """What is complete with this piece of the stream."""
+        """Return the data of the events that end in this piece of the stream."""
         self._size += len(chunk)
         if self._size > LARGEST_REPLY:
             raise ProviderError(Outcome.INVALID_REPLY, "The reply is larger than 32 MiB.")

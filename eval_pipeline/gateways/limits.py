@@ -1,22 +1,23 @@
-"""Rate limits: of one process, and shared by all processes through a file."""
+"""Rate limits: retries, requests at once, and limits per minute that processes share by a file."""
 
 import fcntl
-import json
 import math
-import os
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from io import FileIO
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
 
+from pydantic import FiniteFloat, ValidationError
+
 from eval_pipeline.hashing import fingerprint
 from eval_pipeline.journal.files import translate_os_errors
+from eval_pipeline.records.base import Record
 
 SMALLEST_BURST = 10
 BURST_SHARE = 0.5
@@ -27,8 +28,8 @@ LONGEST_SHARE_S = 1.0
 ROUNDING_S = 1e-9
 
 
-class Wanted(NamedTuple):
-    """How long a limit is used up by what is wanted, and by what earlier requests took besides."""
+class Reservation(NamedTuple):
+    """The seconds of a limit that are wanted, and those that earlier requests took in excess."""
 
     seconds: float
     owed_s: float = 0.0
@@ -36,10 +37,7 @@ class Wanted(NamedTuple):
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """Exponential backoff with full jitter, bounded in attempts and in time.
-
-    To be turned away (429) is no failure, so that may happen more often than failures may.
-    """
+    """Exponential backoff with full jitter; a 429 may happen more often than failures may."""
 
     attempts: int
     first_wait_s: float
@@ -57,7 +55,7 @@ class RetryPolicy:
         elapsed_s: float,
         limited: bool = False,
     ) -> float | None:
-        """Seconds to wait after the failed `attempt` of its kind (1, 2, …), or None to give up."""
+        """Return the seconds to wait after `attempt` (1, 2, …) of its kind, or None to give up."""
         most = max(self.attempts, self.attempts_when_limited) if limited else self.attempts
         if attempt >= most or not transient:
             return None
@@ -69,7 +67,7 @@ class RetryPolicy:
 
 
 class Window:
-    """How many requests may run at once: halved when most are turned away, then grown again."""
+    """The number of requests that may run at once, which is halved after a burst of 429."""
 
     def __init__(self, most: int) -> None:
         self.most = most
@@ -85,7 +83,7 @@ class Window:
         return int(self._width)
 
     def answered(self, started: float) -> None:
-        """A request that began then was let through: a tenth more per round while all are."""
+        """Note a success of a request that began then: a tenth more per round while all succeed."""
         if not self._bad and self._width == self.most and len(self._turned_away) >= self._full:
             return  # one more in a round that went well tells nothing new
         self._note(started, turned_away=False)
@@ -93,7 +91,7 @@ class Window:
         self._width = min(float(self.most), self._width + grown / self._width)
 
     def turned_away(self, started: float, now: float) -> bool:
-        """A request that began then was one too many; says whether they have become a burst."""
+        """Note a 429 of a request that began then; return whether they have become a burst."""
         self._note(started, turned_away=True)
         among = len(self._turned_away)
         if among < min(SMALLEST_BURST, self.width) or self._bad < BURST_SHARE * among:
@@ -114,10 +112,10 @@ class Window:
 
 
 class Share:
-    """So much per minute, evenly, out of what all who share the limit may use.
+    """One process's part of a limit per minute, reserved in advance and spent evenly.
 
-    It is taken in advance: for one request at first, and for more, up to a second's worth, by who
-    uses up all of it without a pause. What is not used in its time is lost.
+    It is reserved for one request at first, and for more, up to a second's worth, by who uses up
+    all of it without a pause. What is not used in its time is lost.
     """
 
     def __init__(self, per_minute: float) -> None:
@@ -127,47 +125,47 @@ class Share:
         self._owed = self._told = 0.0
 
     def covers(self, amount: float, now: float) -> bool:
-        """Whether so much of it is left."""
+        """Return whether so much of it is left."""
         left = self._ends - self._next
         return now <= self._ends + LATEST_TIMER_S and left >= amount / self._per_s - ROUNDING_S
 
-    def wanted(self, amount: float, now: float) -> Wanted:
-        """What to take: so much at least."""
+    def wanted(self, amount: float, now: float) -> Reservation:
+        """Return what to reserve: so much at least."""
         at_once = now <= self._ends
         more = 2 * self._size if at_once else 0.0
         self._size = max(amount, min(more, self._per_s * LONGEST_SHARE_S))
         # What is left is too little for this, and so goes back.
         left_s = self._ends - max(self._next, now) if at_once else 0.0
         self._told = self._owed
-        return Wanted(self._size / self._per_s, self._owed / self._per_s - max(0.0, left_s))
+        return Reservation(self._size / self._per_s, self._owed / self._per_s - max(0.0, left_s))
 
-    def given(self, wanted: Wanted, begins: float) -> None:
-        """It was taken from then on."""
+    def given(self, wanted: Reservation, begins: float) -> None:
+        """Note that it was reserved from then on."""
         self._next, self._ends = begins, begins + wanted.seconds
         self._owed -= self._told
 
     def ready_in(self, now: float) -> float:
-        """Seconds until something may be used."""
+        """Return the seconds until something may be used."""
         return max(0.0, self._next - now)
 
     def use(self, amount: float, now: float) -> None:
-        """Uses up so much; what a timer was late by is not lost."""
+        """Use up so much; what a timer was late by is not lost."""
         self._next = max(self._next, now - LATEST_TIMER_S) + amount / self._per_s
 
     def correct(self, amount: float) -> None:
-        """So much more (or less) was used than was expected; all others are to know, too."""
+        """Note that so much more (or less) was used than was expected."""
         self._owed += amount
         self._next += amount / self._per_s
         self._ends += amount / self._per_s
 
-    def debt(self) -> Wanted | None:
-        """What others do not know yet."""
+    def debt(self) -> Reservation | None:
+        """Return what the other processes do not know yet."""
         self._told = self._owed
-        return Wanted(0.0, self._owed / self._per_s) if self._owed else None
+        return Reservation(0.0, self._owed / self._per_s) if self._owed else None
 
 
 def parse_retry_after(text: str | None, now: datetime) -> float | None:
-    """Seconds from a Retry-After header, which holds a number or a date."""
+    """Return the seconds of a Retry-After header, which holds a number or a date."""
     if not text:
         return None
     try:
@@ -188,87 +186,58 @@ LONGEST_NAME = 200
 MOST_BYTES = 4096
 
 
-@dataclass(frozen=True)
-class Book:
-    """Of each limit, the first moment that nobody has taken."""
+class Reservations(Record):
+    """The first moment of each limit that is not reserved."""
 
-    free_from: Mapping[str, float] = field(default_factory=dict)
-    written_at: float = 0.0
+    free_from: dict[str, FiniteFloat] = {}
+    written_at: FiniteFloat = 0.0
 
-    def take(self, wanted: Mapping[str, Wanted], now: float) -> "tuple[Book, dict[str, float]]":
-        """The book with that taken too, one after the other, and from when on each may be used."""
+    def take(
+        self, wanted: Mapping[str, Reservation], now: float
+    ) -> "tuple[Reservations, dict[str, float]]":
+        """Add these, one after the other, and return also from when on each may be used."""
         set_back = self.written_at - now
         shift = -set_back if set_back > FURTHEST_CLOCKS_S else 0.0
         begins = {
             # What a timer was late by is not lost.
-            name: max(self._free_from(name) + shift + one.owed_s, now - LATEST_TIMER_S)
+            name: max(
+                self.free_from.get(name, -math.inf) + shift + one.owed_s, now - LATEST_TIMER_S
+            )
             for name, one in wanted.items()
         }
         ends = {name: begins[name] + one.seconds for name, one in wanted.items()}
         kept = {name: moment + shift for name, moment in self.free_from.items()}
-        return Book({**kept, **ends}, now), begins
-
-    def _free_from(self, name: str) -> float:
-        return self.free_from.get(name, -math.inf)
+        return Reservations(free_from={**kept, **ends}, written_at=now), begins
 
 
-class Ledger:
-    """A book for all who share the file, or without one for this process alone.
+class SharedRateLimit:
+    """The reservations of all processes that share the file; an unused one just passes."""
 
-    Nothing is given back: a moment that was taken by who is gone just passes.
-    """
+    def __init__(self, data: Path, *names: str) -> None:
+        name = quote("-".join(names), safe="")
+        short = name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}-{fingerprint(name)}"
+        self.path = data / "limits" / f"{short}.json"
 
-    def __init__(self, path: Path | None = None) -> None:
-        self.path = path
-        self._book = Book()
-
-    def take(self, wanted: Mapping[str, Wanted]) -> dict[str, float] | None:
-        """In how many seconds each may be used; None if somebody else is just writing."""
-        if self.path is None:
-            now = time.monotonic()
-            self._book, begins = self._book.take(wanted, now)
-            return {name: moment - now for name, moment in begins.items()}
-        with translate_os_errors(self.path), self._alone(self.path) as file:
-            if file is None:
-                return None
-            now = time.time()
-            book, begins = _read(file).take(wanted, now)
-            _write(file, book)
+    def take(self, wanted: Mapping[str, Reservation]) -> dict[str, float] | None:
+        """Return in how many seconds each may be used; None while another process writes."""
+        with translate_os_errors(self.path):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self.path.open("a+b", buffering=0) as file:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    return None
+                now = time.time()
+                reserved, begins = _read(file).take(wanted, now)
+                file.truncate(0)
+                file.write(reserved.model_dump_json().encode())
         return {name: moment - now for name, moment in begins.items()}
 
-    @contextmanager
-    def _alone(self, path: Path) -> Iterator[int | None]:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
-            locked = None
-            with suppress(BlockingIOError):
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                locked = file
-            yield locked
-        finally:
-            os.close(file)
 
-
-def ledger_file(data: Path, *names: str) -> Path:
-    """Where the book of a gateway, or of one of its models, is kept."""
-    name = quote("-".join(names), safe="")
-    short = name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}-{fingerprint(name)}"
-    return data / "limits" / f"{short}.json"
-
-
-def _read(file: int) -> Book:
-    """What stands there; what nobody could have written counts as nothing."""
+def _read(file: FileIO) -> Reservations:
+    """Return what the file says; contents that no process could have written count as nothing."""
+    file.seek(0)
     try:
-        found = json.loads(os.pread(file, MOST_BYTES, 0) or b"{}")
-        moments = {str(name): float(moment) for name, moment in found.pop("free_from", {}).items()}
-        book = Book(moments, float(found.get("written_at", 0.0)))
-    except (ValueError, TypeError, AttributeError):
-        return Book()
-    return book if all(map(math.isfinite, (*moments.values(), book.written_at))) else Book()
-
-
-def _write(file: int, book: Book) -> None:
-    text = json.dumps({"free_from": dict(book.free_from), "written_at": book.written_at})
-    os.pwrite(file, text.encode(), 0)
-    os.ftruncate(file, len(text))
+        return Reservations.model_validate_json(file.read(MOST_BYTES) or b"{}")
+    except ValidationError:
+        return Reservations()

@@ -47,19 +47,24 @@ class ModelList(NamedTuple):
     warnings: tuple[str, ...]
 
 
+def gateway_error(gateway: Gateway, what: str) -> CatalogError:
+    """Return the error that says what the gateway did instead."""
+    return CatalogError(f"Gateway '{gateway.name}' {what}.")
+
+
 def shown(text: str, redact: Redact, *, limit: int = 80) -> str:
-    """A server's text as one short printable line, redacted before it is cut."""
+    """Return a server's text as one short printable line, redacted before it is cut."""
     line = redact("".join(filter(str.isprintable, " ".join(text.split()))))
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
 def parse_model_list(gateway: Gateway, payload: object, *, redact: Redact = str) -> ModelList:
-    """Reads every entry on its own: one that can not be read is lost alone, with a warning."""
-    source, read = _Source(gateway, redact), _reader(gateway)
-    entries = enumerate(_entries(gateway, payload), start=1)
+    """Read every entry on its own: one that cannot be read is lost alone, with a warning."""
+    source = _Source(gateway, redact)
+    read = _read_zenmux if gateway.kind == "zenmux" else _read_open
     found = [
         result
-        for number, raw in entries
+        for number, raw in enumerate(_entries(gateway, payload), start=1)
         for result in source.read_alone(source.label(raw, number), read, raw)
     ]
     return ModelList(
@@ -69,7 +74,7 @@ def parse_model_list(gateway: Gateway, payload: object, *, redact: Redact = str)
 
 
 def static_models(gateway: Gateway) -> tuple[Model, ...]:
-    """The models that the settings list themselves."""
+    """Return the models that the settings list themselves."""
     return tuple(_static_model(gateway, model) for model in gateway.models)
 
 
@@ -80,22 +85,19 @@ def _static_model(gateway: Gateway, model: StaticModel) -> Model:
         provider = provider or name.partition(":")[2] or None
         name = name.removesuffix(f":{provider}")
     placed = {"gateway": gateway.name, "vendor": vendor, "name": name, "provider": provider}
-    assumed = {
-        "request_name": model.id,
-        "display_name": model.id,
-        "dialect": gateway.own_dialect,
-    }
+    placed["simulated"] = gateway.kind == "demo"
+    assumed = {"request_name": model.id, "display_name": model.id, "dialect": gateway.own_dialect}
     stated = model.model_dump(exclude_none=True, exclude={"provider"})
-    return Model.model_validate(assumed | stated | placed | {"simulated": gateway.kind == "demo"})
+    return Model.model_validate(assumed | stated | placed)
 
 
-# The models of an entry, and warnings about it.
 _Found = Iterator[Model | str]
+"""The models of an entry, and warnings about it."""
 
 
 @dataclass(frozen=True)
 class _Source:
-    """Whose list is read, and what must not be repeated from it."""
+    """The gateway whose list is read, and what cuts keys out of its texts."""
 
     gateway: Gateway
     redact: Redact
@@ -124,22 +126,22 @@ _Reader = Callable[[_Source, object], _Found]
 def _entries(gateway: Gateway, payload: object) -> list[object]:
     if isinstance(payload, dict):
         if payload.get("success") is False:
-            raise CatalogError(f"Gateway '{gateway.name}' says that it can not list its models.")
+            raise gateway_error(gateway, "says that it can not list its models")
         payload = payload.get("data")
     if not isinstance(payload, list):
-        raise CatalogError(f"Gateway '{gateway.name}' did not answer with a list of models.")
+        raise gateway_error(gateway, "did not answer with a list of models")
     return payload
 
 
 def _reason(error: ValidationError) -> str:
-    """The first problem; pydantic's messages and our field names do not repeat the payload."""
+    """Return the first problem; pydantic's messages and our names do not repeat the payload."""
     problem = error.errors(include_url=False, include_context=False, include_input=False)[0]
     where = ".".join(str(part) for part in problem["loc"]) or "it"
     return f"{where}: {_REASONS.get(problem['type'], problem['msg'])}"
 
 
 def _moment(raw: object) -> datetime | None:
-    """From ISO text, text that starts with a date, or seconds or milliseconds since 1970."""
+    """Read ISO text, text that starts with a date, or seconds or milliseconds since 1970."""
     start = raw[:10] if isinstance(raw, str) and "-" in raw[:10] else None
     for stated in (raw, start):
         try:
@@ -153,7 +155,7 @@ def _moment(raw: object) -> datetime | None:
 
 
 def _dollars(raw: object) -> float | None:
-    """None where nothing is stated, NaN where what is stated is no price."""
+    """Return None where nothing is stated, NaN where what is stated is no price."""
     if raw is None or raw == "":
         return None
     try:
@@ -164,12 +166,12 @@ def _dollars(raw: object) -> float | None:
 
 
 def _open_dollars(raw: object) -> float | None:
-    """OpenRouter says -1 for models whose price depends on where it sends the request."""
+    # OpenRouter says -1 for models whose price depends on where it sends the request.
     return None if raw in ("-1", -1) else _dollars(raw)
 
 
 def _zenmux_dollars(raw: object) -> float | None:
-    """A number, or one of several tiers, which may be in a unit that is of no use here."""
+    """Read a number, or one of several tiers, which may be in a unit that is of no use here."""
     tier = raw if isinstance(raw, dict) else {"value": raw}
     known = tier.get("unit", "perMTokens") == "perMTokens" and tier.get("currency", "USD") == "USD"
     dollars = _dollars(tier.get("value")) if known else math.nan
@@ -179,7 +181,6 @@ def _zenmux_dollars(raw: object) -> float | None:
 _Count = Annotated[int, Field(ge=0, le=2**53)]
 _Modality = Annotated[str, Field(pattern=r"^[\w./+-]{1,40}$")]
 _Modalities = Annotated[tuple[_Modality, ...], Field(max_length=20)]
-_Parameters = Annotated[tuple[str, ...], Field(max_length=200)]
 _Moment = Annotated[datetime | None, BeforeValidator(_moment)]
 _OpenUsd = Annotated[float | None, BeforeValidator(_open_dollars)]
 _ZenmuxUsd = Annotated[float | None, BeforeValidator(_zenmux_dollars)]
@@ -197,7 +198,7 @@ class _Shape(BaseModel, frozen=True, extra="ignore"):
     input_modalities: _Modalities | None = Field(None, validation_alias=_MODALITIES)
     context_length: _Count | None = None
     max_output_tokens: _Count | None = Field(None, validation_alias=_OUTPUT)
-    supported_parameters: _Parameters | None = None
+    supported_parameters: Annotated[tuple[str, ...], Field(max_length=200)] | None = None
     supports_streaming: bool | None = None
     visible: bool | None = None
 
@@ -240,19 +241,6 @@ class _ZenmuxEndpoint(_Shape):
     completion: _ZenmuxUsd = Field(None, validation_alias="pricing_completion")
 
 
-def _assumed_modalities(gateway: Gateway) -> tuple[str, ...]:
-    """Anthropic's list does not say that all of its models see."""
-    return ("text", "image") if gateway.kind == "anthropic" else ("text",)
-
-
-def _reader(gateway: Gateway) -> _Reader:
-    match gateway.kind:
-        case "zenmux":
-            return _read_zenmux
-        case "openrouter" | "openai" | "anthropic" | "demo":
-            return _read_open
-
-
 def _read_open(source: _Source, raw: object) -> _Found:
     entry = _OpenEntry.model_validate(raw)
     unnamed = source.gateway.kind in ("openai", "anthropic") and "/" not in entry.id
@@ -285,6 +273,8 @@ def _read_endpoint(listed: _ZenmuxListed, source: _Source, raw: object) -> _Foun
 
 def _listed(source: _Source, entry: _Shape, model_id: str, **known: object) -> _Found:
     vendor, _, name = model_id.partition("/")
+    # Anthropic's list does not say that all of its models see.
+    assumed = ("text", "image") if source.gateway.kind == "anthropic" else ("text",)
     parameters = set(entry.supported_parameters or ("temperature", "response_format"))
     prices = entry.model_dump(include=set(Prices.model_fields), exclude_none=True)
     unusable = [price for price, dollars in prices.items() if math.isnan(dollars)]
@@ -295,7 +285,7 @@ def _listed(source: _Source, entry: _Shape, model_id: str, **known: object) -> _
         "vendor": vendor,
         "name": name.removesuffix(f":{known.get('provider')}"),
         "display_name": source.text(entry.name or "") or model_id,
-        "input_modalities": entry.input_modalities or _assumed_modalities(source.gateway),
+        "input_modalities": entry.input_modalities or assumed,
         "context_length": entry.context_length or None,
         "max_output_tokens": entry.max_output_tokens or None,
         "prices": prices | dict.fromkeys(unusable),

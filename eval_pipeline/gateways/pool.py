@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from types import TracebackType
 from typing import Self
 
 import aiohttp
@@ -11,11 +10,11 @@ import httpx
 from eval_pipeline.gateways.client import CONNECT_TIMEOUT_S, Deadline, HttpProvider, open_session
 from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.gateways.dialects.base import Dialect
-from eval_pipeline.gateways.dialects.chat_completions import ChatCompletions
-from eval_pipeline.gateways.dialects.messages import Messages
-from eval_pipeline.gateways.dialects.responses import Responses
-from eval_pipeline.gateways.limits import Ledger, ledger_file
-from eval_pipeline.gateways.rate_limiter import Meters, Pace
+from eval_pipeline.gateways.dialects.chat_completions import CHAT_COMPLETIONS
+from eval_pipeline.gateways.dialects.messages import MESSAGES
+from eval_pipeline.gateways.dialects.responses import RESPONSES
+from eval_pipeline.gateways.limits import SharedRateLimit
+from eval_pipeline.gateways.rate_limiter import Meters, RateLimiter
 from eval_pipeline.records.item import Item
 from eval_pipeline.records.model import DialectName, Model
 from eval_pipeline.settings.gateway import Gateway, RateLimits
@@ -23,9 +22,9 @@ from eval_pipeline.settings.loading import SettingsError
 from eval_pipeline.settings.settings import Settings
 
 DIALECTS: Mapping[DialectName, Dialect] = {
-    "chat_completions": ChatCompletions(),
-    "responses": Responses(),
-    "messages": Messages(),
+    "chat_completions": CHAT_COMPLETIONS,
+    "responses": RESPONSES,
+    "messages": MESSAGES,
 }
 
 
@@ -43,18 +42,18 @@ class Gateways:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._open.aclose()
 
     def provider(self, model: Model) -> HttpProvider:
-        """Who answers for the model; without its key nothing is asked."""
+        """Return the client of the model's gateway; without its key nothing is asked."""
         gateway = self._settings.gateway(model.gateway)
-        _check_key(gateway, self._settings)
+        variable = gateway.key_variable
+        if gateway.needs_key and self._settings.key(variable) is None:
+            raise SettingsError(
+                f"The gateway '{gateway.name}' needs a key: put {variable}=… into .env "
+                "or into the environment."
+            )
         address = gateway.dialect_address(model.dialect) or self._start_demo()
         return HttpProvider(
             session=self._session(gateway.name, secure=address.startswith("https:")),
@@ -65,18 +64,20 @@ class Gateways:
             redact=self._settings.redact,
         )
 
-    def pace(self, model: Model, most: int) -> Pace:
-        """How fast the model may be asked: its own limits, and its gateway's with all others."""
+    def pace(self, model: Model, most: int) -> RateLimiter:
+        """Return the model's rate limiter: its own limits, and its gateway's with all others."""
         gateway = self._settings.gateway(model.gateway)
         if gateway.name not in self._meters:
             self._meters[gateway.name] = self._metered(gateway, "gateway", gateway.name)
         shared = self._meters[gateway.name]
         own = self._metered(self._settings.override(model), "model", model.id)
-        return Pace(most, meters=[own, shared], longest_wait_s=self._settings.requests.total_s)
+        return RateLimiter(
+            most, meters=[own, shared], longest_wait_s=self._settings.requests.total_s
+        )
 
     @asynccontextmanager
     async def lent_client(self, gateway: Gateway) -> AsyncIterator[httpx.AsyncClient]:
-        """A client to list the gateway's models with; another host does not get its key."""
+        """Open a client to list the gateway's models with; another host does not get its key."""
         base = httpx.URL(gateway.address or self._start_demo())
         listed = httpx.URL(gateway.list_address or "")
         known = not listed.host or listed.host == base.host
@@ -94,12 +95,8 @@ class Gateways:
         }
 
     def _metered(self, limits: RateLimits, *names: str) -> Meters:
-        """Limits that hold over all processes that share the folder of data."""
-        meters = Meters(
-            requests_per_minute=limits.requests_per_minute,
-            tokens_per_minute=limits.tokens_per_minute,
-            ledger=Ledger(ledger_file(self._settings.data, *names)),
-        )
+        """Return limits that hold over all processes that share the folder of data."""
+        meters = Meters(limits, SharedRateLimit(self._settings.data, *names))
         if meters:
             self._open.push_async_callback(meters.settle)
         return meters
@@ -116,12 +113,3 @@ class Gateways:
             demo = DemoGateway(tuple(self._demo_items))
             self._demo = self._open.enter_context(demo).base_url
         return self._demo
-
-
-def _check_key(gateway: Gateway, settings: Settings) -> None:
-    variable = gateway.key_variable
-    if gateway.needs_key and settings.key(variable) is None:
-        raise SettingsError(
-            f"The gateway '{gateway.name}' needs a key: put {variable}=… into .env "
-            "or into the environment."
-        )

@@ -1,4 +1,4 @@
-"""How fast one model is asked: so many at once, so much per minute, and less when it says so."""
+"""The rate at which models are asked: so many at once, so much per minute, less after a 429."""
 
 import asyncio
 import random
@@ -7,30 +7,31 @@ from collections import deque
 from collections.abc import Sequence
 from contextlib import AsyncExitStack, suppress
 
-from eval_pipeline.gateways.limits import Ledger, Share, Wanted, Window
+from eval_pipeline.gateways.limits import Reservation, Share, SharedRateLimit, Window
 from eval_pipeline.runtime import Halted
+from eval_pipeline.settings.gateway import RateLimits
 
 LONGEST_STEP_S = 0.25
 BETWEEN_TRIES_S = (0.001, 0.005)
-"""Somebody else writes to the ledger for a fraction of this."""
+"""Another process writes to the file for a fraction of this."""
 
 
-class Halt:
-    """Ends all waiting of those who share it, at once; what is on its way comes in."""
+class StopSignal:
+    """Ends all waiting of those who share it at once; requests under way go on."""
 
     def __init__(self) -> None:
-        self.halted = False
+        self.is_set = False
         self._waiting: set[asyncio.Future[None]] = set()
 
     def __call__(self) -> None:
-        self.halted = True
+        self.is_set = True
         for future in tuple(self._waiting):
             if not future.done():
                 future.set_exception(Halted())
 
     def future(self) -> asyncio.Future[None]:
-        """Something to wait for, which the halt ends."""
-        if self.halted:
+        """Return a future to wait for, which the signal ends."""
+        if self.is_set:
             raise Halted
         future = asyncio.get_running_loop().create_future()
         self._waiting.add(future)
@@ -38,7 +39,7 @@ class Halt:
         return future
 
     async def sleep(self, seconds: float) -> None:
-        """Waits so long, or until the halt."""
+        """Wait so long, or until the signal."""
         if seconds <= 0:
             return
         future = self.future()
@@ -50,26 +51,20 @@ class Halt:
 
 
 class Meters:
-    """So many requests and tokens per minute, of all who share the ledger; here they take turns."""
+    """So many requests and tokens per minute, shared with other processes; requests take turns."""
 
-    def __init__(
-        self,
-        *,
-        requests_per_minute: float | None = None,
-        tokens_per_minute: float | None = None,
-        ledger: Ledger | None = None,
-    ) -> None:
-        limits = {"requests": requests_per_minute, "tokens": tokens_per_minute}
-        self._shares = {name: Share(limit) for name, limit in limits.items() if limit}
-        self._ledger = ledger or Ledger()
+    def __init__(self, limits: RateLimits, shared: SharedRateLimit) -> None:
+        per_minute = {"requests": limits.requests_per_minute, "tokens": limits.tokens_per_minute}
+        self._shares = {name: Share(limit) for name, limit in per_minute.items() if limit}
+        self._shared = shared
         self.turn = asyncio.Lock()
 
     def __bool__(self) -> bool:
         return bool(self._shares)
 
-    async def wait(self, halt: Halt, tokens: float) -> None:
-        """Until a request of so many tokens may be made."""
-        if halt.halted:
+    async def wait(self, stop: StopSignal, tokens: float) -> None:
+        """Wait until a request of so many tokens may be made."""
+        if stop.is_set:
             raise Halted
         amounts, moment = _amounts(tokens), time.monotonic()
         await self._take(
@@ -78,48 +73,44 @@ class Meters:
                 for name, share in self._shares.items()
                 if not share.covers(amounts[name], moment)
             },
-            halt,
+            stop,
         )
         while (seconds := self._ready_in(time.monotonic())) > 0:
             # In short steps: what was expected is corrected meanwhile.
-            await halt.sleep(min(seconds, LONGEST_STEP_S))
+            await stop.sleep(min(seconds, LONGEST_STEP_S))
 
     def use(self, tokens: float) -> None:
-        """A request is made."""
+        """Note that a request is made."""
         amounts, moment = _amounts(tokens), time.monotonic()
         for name, share in self._shares.items():
             share.use(amounts[name], moment)
 
     def correct(self, tokens: float) -> None:
-        """It took so many more tokens than were expected."""
+        """Note that it took so many more tokens than were expected."""
         if share := self._shares.get("tokens"):
             share.correct(tokens)
 
     async def settle(self) -> None:
-        """Has all others know of what was corrected since something was taken last."""
+        """Tell other processes what was corrected since something was reserved last."""
         debts = {name: debt for name, share in self._shares.items() if (debt := share.debt())}
         with suppress(Halted):
-            await self._take(debts, Halt())
+            await self._take(debts, StopSignal())
 
-    async def _take(self, wanted: dict[str, Wanted], halt: Halt) -> None:
+    async def _take(self, wanted: dict[str, Reservation], stop: StopSignal) -> None:
         if not wanted:
             return
-        while (waits := await self._taken(wanted)) is None:
-            await halt.sleep(random.uniform(*BETWEEN_TRIES_S))  # noqa: S311
+        # In a thread, because a disk may be slow.
+        while (waits := await asyncio.to_thread(self._shared.take, wanted)) is None:
+            await stop.sleep(random.uniform(*BETWEEN_TRIES_S))  # noqa: S311
         moment = time.monotonic()
         for name, seconds in waits.items():
             self._shares[name].given(wanted[name], moment + seconds)
-
-    async def _taken(self, wanted: dict[str, Wanted]) -> dict[str, float] | None:
-        if self._ledger.path is None:
-            return self._ledger.take(wanted)
-        return await asyncio.to_thread(self._ledger.take, wanted)  # a disk may be slow
 
     def _ready_in(self, moment: float) -> float:
         return max((share.ready_in(moment) for share in self._shares.values()), default=0.0)
 
 
-class Pace:
+class RateLimiter:
     """The one place through which every request to a model goes.
 
     Of its meters, the first are its own: who waits for those must not keep others from what is
@@ -135,38 +126,38 @@ class Pace:
     ) -> None:
         self.window = Window(most)
         self._longest_wait_s = longest_wait_s
-        self._meters = meters if any(meters) else ()
+        self._meters = [one for one in meters if one]
         self._running = 0
         self._queue: deque[asyncio.Future[None]] = deque()
         self._closed_until = 0.0
 
-    async def enter(self, halt: Halt, *, tokens: float) -> None:
-        """Waits for a place among those at work, then for the meters; `leave` gives it back."""
+    async def enter(self, stop: StopSignal, *, tokens: float) -> None:
+        """Wait for a place among those at work, then for the meters; `leave` gives it back."""
         if not self._is_open or self._queue:
-            await self._wait_for_a_place(halt)
+            await self._wait_for_a_place(stop)
         else:
             self._running += 1
-        if not self._meters and not halt.halted:
+        if not self._meters and not stop.is_set:
             return
         try:
-            await self._wait_for_meters(halt, tokens)
+            await self._wait_for_meters(stop, tokens)
         except BaseException:
             self.leave()
             raise
 
     def leave(self) -> None:
-        """The request is done, whatever came of it."""
+        """Give the place back when the request is done, whatever came of it."""
         self._running -= 1
         self._let_in()
 
     def answered(self, started: float, *, tokens_off: float) -> None:
-        """A reply came; it took so many more tokens than were expected."""
+        """Note a reply, which took so many more tokens than were expected."""
         self.window.answered(started)
         for meters in self._meters:
             meters.correct(tokens_off)
 
     def turned_away(self, started: float, retry_after: float | None) -> None:
-        """The server asks for fewer; when it turns most away, all wait as long as it says."""
+        """Note a 429; when the server turns most requests away, all wait as long as it says."""
         moment = time.monotonic()
         burst = self.window.turned_away(started, moment)
         if burst and retry_after is not None and retry_after <= self._longest_wait_s:
@@ -174,7 +165,7 @@ class Pace:
             self._reopen()
 
     def _reopen(self) -> None:
-        """Lets in when the time has come; a timer may ring a little too early."""
+        """Let requests in when the time has come; a timer may ring a little too early."""
         if (left := self._closed_until - time.monotonic()) > 0:
             asyncio.get_running_loop().call_later(left, self._reopen)
         else:
@@ -182,7 +173,7 @@ class Pace:
 
     @property
     def is_metered(self) -> bool:
-        """Whether it matters how many tokens a request will take."""
+        """Return whether it matters how many tokens a request will take."""
         return bool(self._meters)
 
     @property
@@ -191,15 +182,15 @@ class Pace:
             return False
         return not self._closed_until or time.monotonic() >= self._closed_until
 
-    async def _wait_for_a_place(self, halt: Halt) -> None:
-        future = halt.future()
+    async def _wait_for_a_place(self, stop: StopSignal) -> None:
+        future = stop.future()
         self._queue.append(future)
         self._let_in()  # before it there may be only those who have given up
         try:
             await future
         except BaseException:
-            if _is_fulfilled(future):  # the place was given to someone who has just left
-                self.leave()
+            if future.done() and not future.cancelled() and future.exception() is None:
+                self.leave()  # the place was given to someone who has just left
             raise
 
     def _let_in(self) -> None:
@@ -209,16 +200,14 @@ class Pace:
                 self._running += 1
                 future.set_result(None)
 
-    async def _wait_for_meters(self, halt: Halt, tokens: float) -> None:
-        """One request after the other, so that a model has one turn among those who share."""
-        if halt.halted:
+    async def _wait_for_meters(self, stop: StopSignal, tokens: float) -> None:
+        """Wait one request after the other, so that a model has one turn among those who share."""
+        if stop.is_set:
             raise Halted
-        if not self._meters:
-            return
         async with AsyncExitStack() as turns:
             for meters in self._meters:
                 await turns.enter_async_context(meters.turn)
-                await meters.wait(halt, tokens)
+                await meters.wait(stop, tokens)
             for meters in self._meters:
                 meters.use(tokens)
 
@@ -230,9 +219,3 @@ def _amounts(tokens: float) -> dict[str, float]:
 def _finish(future: asyncio.Future[None]) -> None:
     if not future.done():
         future.set_result(None)
-
-
-def _is_fulfilled(future: asyncio.Future[None]) -> bool:
-    with suppress(asyncio.CancelledError):
-        return future.done() and future.exception() is None
-    return False

@@ -1,4 +1,4 @@
-"""Asking a model for a reply of a given form: in the format that holds it best, read strictly."""
+"""Replies that fit a schema: asked for in the format that enforces it best, read strictly."""
 
 import json
 import re
@@ -41,22 +41,22 @@ Write = Callable[[ReplyFormat], ChatRequest]
 
 
 class UnfitReplyError(Exception):
-    """A reply that has the form and still can not stand; says why, in a sentence."""
+    """A reply that fits the schema and still cannot be used; the message says why."""
 
 
 @dataclass(frozen=True)
-class Form(Generic[V]):
-    """What a reply is to be: who gives it, what it is called, and how it is read."""
+class ReplySchema(Generic[V]):
+    """What is asked for: from whom, what it is called, and how a reply is read."""
 
     who: str
     what: str
-    # None for a reply that is none; an UnfitReplyError for one that can not stand.
+    # Returns None for a reply that does not fit; raises an UnfitReplyError for an unusable one.
     read: Callable[[str], V | None]
 
 
 @dataclass(frozen=True)
-class Given(Generic[V]):
-    """What was asked for, or the error that stands in its place; with the call it came from."""
+class ParsedReply(Generic[V]):
+    """The value that was asked for, or the error in its place; with the call it came from."""
 
     value: V | None
     outcome: Outcome
@@ -68,7 +68,7 @@ class Given(Generic[V]):
 
 
 def formats_of(model: Model) -> tuple[ReplyFormat, ...]:
-    """The formats in which a model may be asked to reply, the best one first."""
+    """Return the formats in which a model may be asked to reply, the best one first."""
     if not model.json_schema:
         return ("text",)
     # The messages API knows a schema only as that of a tool.
@@ -77,17 +77,17 @@ def formats_of(model: Model) -> tuple[ReplyFormat, ...]:
 
 @dataclass
 class ReplyFormats:
-    """The formats to ask one model for, without those that did not work while a later one did."""
+    """The formats to ask one model for, without those that failed while a later one worked."""
 
     formats: tuple[ReplyFormat, ...]
     _best: int | None = None
 
     def to_try(self) -> tuple[ReplyFormat, ...]:
-        """From the best that has worked; where none has, all of them."""
+        """Return those from the best that has worked; where none has, all of them."""
         return self.formats[self._best or 0 :]
 
     def worked(self, reply_format: ReplyFormat) -> None:
-        """It was kept to; that something better was not may have been about one reply only."""
+        """Note that it worked; that a better one did not may have been about one reply only."""
         place = self.formats.index(reply_format)
         self._best = place if self._best is None else min(place, self._best)
 
@@ -100,7 +100,7 @@ def form_request(
     max_tokens: int | None,
     reply_format: ReplyFormat,
 ) -> ChatRequest:
-    """Asks for a reply of that schema, as far as the format enforces it."""
+    """Return a request for a reply of that schema, as far as the format enforces it."""
     return ChatRequest(
         model=model.request_name,
         messages=({"role": "user", "content": text},),
@@ -113,13 +113,13 @@ def form_request(
 
 
 def read_json(text: str) -> Any:
-    """What a reply says that is one JSON value, fenced or not; a ValueError if it is none."""
+    """Read a reply that is one JSON value, fenced or not; raise a ValueError if it is none."""
     fenced = _FENCED.fullmatch(text.strip())
     return json.loads(fenced[1] if fenced else text, object_pairs_hook=_without_repetition)
 
 
 def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """JSON lets the last of two values win, but who says yes and no has said neither."""
+    """Refuse a name that occurs twice, of which JSON would take the last value."""
     fields = dict(pairs)
     if len(fields) < len(pairs):
         raise ValueError("a name occurs twice")
@@ -127,12 +127,12 @@ def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class _Told(Generic[V]):
-    """What came of asking in one format."""
+class _Attempt(Generic[V]):
+    """The result of asking in one format."""
 
     asked: Asked
     reply_format: ReplyFormat
-    value: V | None
+    value: V | None = None
     unfit: str | None = None
 
     @property
@@ -142,79 +142,83 @@ class _Told(Generic[V]):
         return error is not None and error.outcome in _REFUSALS[self.reply_format]
 
     @property
-    def is_formless(self) -> bool:
-        """Whether the format may be to blame that there is nothing."""
+    def next_format_may_help(self) -> bool:
+        """Whether the format may be to blame that there is no value."""
         replied = self.asked.reply is not None and self.unfit is None
-        return replied and self.asked.outcome in _FORMLESS
+        return self.is_refused or (replied and self.asked.outcome in _FORMLESS)
 
 
-async def ask_for(form: Form[V], ask: Ask, write: Write, formats: ReplyFormats) -> Given[V]:
-    """Asks in one format after the other; a reply that is not of the form is kept as a failure.
+async def ask_for(
+    schema: ReplySchema[V], ask: Ask, write: Write, formats: ReplyFormats
+) -> ParsedReply[V]:
+    """Ask in one format after the other; a reply that does not fit is kept as a failure.
 
     There is always a second reply to hope for, in the next format or else in the same.
     """
-    told: list[_Told[V]] = []
+    attempts: list[_Attempt[V]] = []
     to_try = formats.to_try()
     wanted: ReplyFormat | None = to_try[0]
     try:
         while wanted is not None:
-            told.append(_told(form, await ask(write(wanted)), wanted))
-            wanted = _next_format(told, to_try)
+            attempts.append(_read(schema, await ask(write(wanted)), wanted))
+            wanted = _next_format(attempts, to_try)
     except Halted:
-        if not _replies(told):
+        if not _replied(attempts):
             raise  # what a reply cost is to be kept; where there is none, nothing is
-    if told[-1].value is not None:
-        formats.worked(told[-1].reply_format)
-    return _given(form, told)
+    if attempts[-1].value is not None:
+        formats.worked(attempts[-1].reply_format)
+    return _result(schema, attempts)
 
 
-def _told(form: Form[V], asked: Asked, reply_format: ReplyFormat) -> _Told[V]:
-    """Only a whole reply is read: what was cut off may look like what is wanted and be another."""
+def _read(schema: ReplySchema[V], asked: Asked, reply_format: ReplyFormat) -> _Attempt[V]:
+    """Read a whole reply only: what was cut off may look like another value."""
     if asked.reply is None or asked.outcome is not Outcome.OK:
-        return _Told(asked, reply_format, None)
+        return _Attempt(asked, reply_format)
     try:
-        return _Told(asked, reply_format, form.read(asked.reply.text))
+        return _Attempt(asked, reply_format, schema.read(asked.reply.text))
     except UnfitReplyError as unfit:
-        return _Told(asked, reply_format, None, str(unfit))
+        return _Attempt(asked, reply_format, unfit=str(unfit))
 
 
-def _replies(told: Sequence[_Told[V]]) -> list[_Told[V]]:
-    return [one for one in told if one.asked.reply is not None]
+def _replied(attempts: Sequence[_Attempt[V]]) -> list[_Attempt[V]]:
+    return [one for one in attempts if one.asked.reply is not None]
 
 
-def _next_format(told: Sequence[_Told[V]], to_try: Sequence[ReplyFormat]) -> ReplyFormat | None:
-    """In which format to ask once more, if at all."""
-    last = told[-1]
+def _next_format(
+    attempts: Sequence[_Attempt[V]], to_try: Sequence[ReplyFormat]
+) -> ReplyFormat | None:
+    """Return the format in which to ask once more, if at all."""
+    last = attempts[-1]
     if last.value is not None:
         return None
     others = to_try[to_try.index(last.reply_format) + 1 :]
-    if others and (last.is_refused or last.is_formless):
+    if others and last.next_format_may_help:
         return others[0]
-    again = last.asked.reply is not None and len(_replies(told)) < _LEAST_REPLIES
+    again = last.asked.reply is not None and len(_replied(attempts)) < _LEAST_REPLIES
     return last.reply_format if again else None
 
 
-def _given(form: Form[V], told: Sequence[_Told[V]]) -> Given[V]:
-    """What was wanted, or what came of asking last; with the last reply that there was."""
-    last = [one for one in told if not one.is_refused][-1:] or told[-1:]
-    heard = (_replies(told) or last)[-1]
-    error = None if heard.value is not None else _why_none(form, last[0])
-    return Given(
+def _result(schema: ReplySchema[V], attempts: Sequence[_Attempt[V]]) -> ParsedReply[V]:
+    """Return the value, or the last error that is not about a format; with the last reply."""
+    last = next((one for one in reversed(attempts) if not one.is_refused), attempts[-1])
+    heard = (_replied(attempts) or [last])[-1]
+    error = None if heard.value is not None else _why_none(schema, last)
+    return ParsedReply(
         value=heard.value,
         outcome=error.outcome if error else Outcome.OK,
         error=str(error) if error else None,
         reply=heard.asked.reply,
         reply_format=heard.reply_format,
-        attempts=sum(one.asked.attempts for one in told),
-        usage=reduce(Usage.plus, (one.asked.usage for one in told)),
+        attempts=sum(one.asked.attempts for one in attempts),
+        usage=reduce(Usage.plus, (one.asked.usage for one in attempts)),
     )
 
 
-def _why_none(form: Form[V], told: _Told[V]) -> ProviderError:
-    asked = told.asked
+def _why_none(schema: ReplySchema[V], attempt: _Attempt[V]) -> ProviderError:
+    asked = attempt.asked
     if asked.reply is None:
         return asked.error or ProviderError(Outcome.EMPTY, "No reply.")
-    said = _WHY_NONE.get(asked.outcome, _UNREAD).format(who=form.who, what=form.what)
+    said = _WHY_NONE.get(asked.outcome, _UNREAD).format(who=schema.who, what=schema.what)
     if asked.outcome not in _WHY_NONE:
         said += " ".join(asked.reply.text.split())[:QUOTED]
-    return ProviderError(Outcome.JUDGE_UNPARSABLE, told.unfit or said)
+    return ProviderError(Outcome.JUDGE_UNPARSABLE, attempt.unfit or said)

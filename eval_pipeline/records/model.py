@@ -67,6 +67,11 @@ class Model(Record):
     simulated: bool = False
 
     @property
+    def unpinned_id(self) -> str:
+        """The id without the provider, which names it at all of its providers."""
+        return f"{self.vendor}/{self.name}"
+
+    @property
     def sees_images(self) -> bool:
         return "image" in self.input_modalities
 

@@ -203,7 +203,7 @@ class Settings(Record):
 
     def override(self, model: Model) -> Override:
         """What is set for this model; what names the very id wins over all its providers'."""
-        found = [self.overrides.get(name) for name in (f"{model.vendor}/{model.name}", model.id)]
+        found = [self.overrides.get(name) for name in (model.unpinned_id, model.id)]
         values: dict[str, Any] = {}
         for one in filter(None, found):
             extra = {**values.get("extra", {}), **one.extra}

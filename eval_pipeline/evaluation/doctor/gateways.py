@@ -279,7 +279,7 @@ def _asked(offers: Offers) -> list[Model]:
 
 def overrides(offers: Offers) -> Iterator[Finding]:
     """Overrides that mean nobody."""
-    known = {name for one in offers.models for name in (one.id, f"{one.vendor}/{one.name}")}
+    known = {name for one in offers.models for name in (one.id, one.unpinned_id)}
     for name in sorted(offers.settings.overrides.keys() - known):
         advice = f'Correct or remove [overrides."{name}"] in {SETTINGS_FILE}.'
         yield warning("overrides", f"No gateway that answers lists {name}.", advice)

@@ -1,4 +1,4 @@
-"""A dialect: how requests are written and replies read, with what all dialects share."""
+"""What all dialects share: a request's parts, and the reply as it is collected."""
 
 import json
 import re
@@ -6,107 +6,109 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 from pydantic import JsonValue
 
 from eval_pipeline.gateways.chat import ChatReply, ChatRequest
-from eval_pipeline.gateways.dialects.errors import Quote
+from eval_pipeline.gateways.dialects.errors import Quote, reply_error
 from eval_pipeline.records.base import whole_characters
 from eval_pipeline.records.prediction import Usage
+
+Body = dict[str, JsonValue]
 
 _OPENING = re.compile(r"\s*<(think|thinking)>", re.IGNORECASE)
 _CLOSING = re.compile(r"</(?:think|thinking)>", re.IGNORECASE)
 # Some servers put the opening tag into the prompt, so that only the closing one comes back. It
 # stands on a line of its own then; an answer that only speaks of the tag is left whole.
 _CLOSING_LINE = re.compile(r"^[ \t]*</(?:think|thinking)>[ \t]*$", re.IGNORECASE | re.MULTILINE)
+_INSTRUCTING = ("system", "developer")
+DEAREST_REPLY = 1e6
+MOST_TOKENS = 2**40
+_ABOUT = ("id", "model", "provider", "system_fingerprint")
 
 
-class Told(NamedTuple):
-    """What a reply says, and what was thought before that."""
-
-    answer: str
-    thoughts: str
-
-
-def tell_apart(text: str) -> Told:
-    """Blocks of thought at the beginning are no answer, nor is one that is never closed."""
+def split_thoughts(text: str) -> tuple[str, str]:
+    """Return the answer and the blocks of thought before it, of which the last may be unclosed."""
     thoughts: list[str] = []
     answer = text
     while opening := _OPENING.match(answer):
         closing = _CLOSING.search(answer, opening.end())
         if closing is None:
-            return Told("", _joined([*thoughts, answer[opening.end() :]]))
+            return "", _joined([*thoughts, answer[opening.end() :]])
         thoughts.append(answer[opening.end() : closing.start()])
         answer = answer[closing.end() :]
     if not thoughts and (closing := _CLOSING_LINE.search(answer)):
         thoughts, answer = [answer[: closing.start()]], answer[closing.end() :]
-    return Told(answer.lstrip() if thoughts else text, _joined(thoughts))
+    return answer.lstrip() if thoughts else text, _joined(thoughts)
 
 
 def _joined(thoughts: list[str]) -> str:
     return "\n\n".join(filter(None, (thought.strip() for thought in thoughts)))
 
 
-_INSTRUCTING = ("system", "developer")
+def split_instructions(request: ChatRequest) -> tuple[str, list[Body]]:
+    """Return the instructions and the other messages, for dialects that part them."""
+    rest = [one for one in request.messages if one.get("role") not in _INSTRUCTING]
+    contents = (m.get("content") for m in request.messages if m.get("role") in _INSTRUCTING)
+    return "\n\n".join(text for content in contents for text in texts(content)), rest
 
 
-class Said(NamedTuple):
-    """The instructions, and the messages that are left without them."""
+def texts(content: object) -> Iterator[str]:
+    """Yield the texts of a message, which is a text itself or a list of parts."""
+    if isinstance(content, str):
+        yield content
+    for part in objects(content):
+        if isinstance(text := part.get("text") or part.get("summary"), str):
+            yield text
 
-    instructions: str
-    messages: list[dict[str, JsonValue]]
+
+def objects(value: object) -> Iterator[dict[str, Any]]:
+    """Yield the objects of a list; nothing if it is no list."""
+    yield from (part for part in value if isinstance(part, dict)) if isinstance(value, list) else ()
 
 
-def apart(request: ChatRequest) -> Said:
-    """Instructions apart from the messages, for dialects that give them a place of their own."""
-    told = [said for said in request.messages if said.get("role") in _INSTRUCTING]
-    rest = [said for said in request.messages if said.get("role") not in _INSTRUCTING]
-    texts = [text for said in told for text in _texts(said.get("content"))]
-    return Said("\n\n".join(texts), rest)
+def with_parts(message: Body, convert: Callable[[Body], JsonValue]) -> JsonValue:
+    """Return role and content of the message, with the parts of the content converted."""
+    content = message.get("content")
+    if isinstance(content, list):
+        content = [convert(part) if isinstance(part, dict) else part for part in content]
+    return {"role": message.get("role"), "content": content}
 
 
 def image_address(part: Mapping[str, JsonValue]) -> str | None:
-    """Where the image of a message's part is, usually a data URI; None if it is no image."""
+    """Return the address of an image part, usually a data URI; None if it is no image."""
     image = part.get("image_url") if part.get("type") == "image_url" else None
     address = image.get("url") if isinstance(image, dict) else image
     return address if isinstance(address, str) else None
 
 
-def merged(body: dict[str, JsonValue], extra: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """The body with `extra` in it; where both have an object, the two are merged."""
-    both = dict(body)
-    for name, value in extra.items():
-        known = body.get(name)
-        if isinstance(known, dict) and isinstance(value, dict):
-            both[name] = merged(known, value)
-        else:
-            both[name] = value
+def completed(
+    body: Body, request: ChatRequest, limit: str, search_tool: Body | None = None
+) -> Body:
+    """Add what all dialects say alike, and merge in the request's extra parameters last."""
+    said: dict[str, JsonValue] = {"temperature": request.temperature, limit: request.max_tokens}
+    body |= {name: value for name, value in said.items() if value is not None}
+    if request.stream:
+        body["stream"] = True
+    if request.web_search and search_tool is not None:
+        tools = body.get("tools")
+        body["tools"] = [*(tools if isinstance(tools, list) else ()), search_tool]
+    return _merged(body, request.extra)
+
+
+def _merged(body: Body, extra: Mapping[str, JsonValue]) -> Body:
+    """Return the body with `extra` in it; where both have an object, the two are merged."""
+    both = {**body, **extra}
+    for name in body.keys() & extra.keys():
+        old, new = body[name], extra[name]
+        if isinstance(old, dict) and isinstance(new, dict):
+            both[name] = _merged(old, new)
     return both
 
 
-def with_tool(body: dict[str, JsonValue], tool: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """The body with one more tool that the model may use."""
-    tools = body.get("tools")
-    return {**body, "tools": [*(tools if isinstance(tools, list) else ()), dict(tool)]}
-
-
-def _texts(content: JsonValue) -> Iterator[str]:
-    if isinstance(content, str):
-        yield content
-    for part in content if isinstance(content, list) else ():
-        text = part.get("text") if isinstance(part, dict) else None
-        if isinstance(text, str):
-            yield text
-
-
-DEAREST_REPLY = 1e6
-MOST_TOKENS = 2**40
-_ABOUT = ("id", "model", "provider", "system_fingerprint")
-
-
 @dataclass(slots=True)
-class Collected(ABC):
+class ReplyBuilder(ABC):
     """One reply, whole or in events; what it says of errors is quoted in the error it raises."""
 
     started: float
@@ -114,7 +116,7 @@ class Collected(ABC):
     text: list[str] = field(default_factory=list)
     reasoning: list[str] = field(default_factory=list)
     refusal: list[str] = field(default_factory=list)
-    # What a function was called with; it is the reply where there are no words beside it.
+    # The arguments of function calls; they are the reply where there are no words beside them.
     calls: list[str] = field(default_factory=list)
     head: dict[str, str] = field(default_factory=dict)
     usage: dict[str, Any] = field(default_factory=dict)
@@ -123,43 +125,58 @@ class Collected(ABC):
 
     @property
     def finished(self) -> bool:
-        """A stream has ended well only if the server said how the reply ended."""
+        """Whether the server said how the reply ended; without that a stream was cut."""
         return self.finish_reason is not None
 
     @abstractmethod
     def add_event(self, event: dict[str, Any]) -> None:
-        """Takes in one event of a stream."""
+        """Take in one event of a stream."""
 
-    @abstractmethod
     def add_whole(self, reply: dict[str, Any]) -> None:
-        """Takes in a reply that came as one object."""
+        """Take in a reply that came as one object."""
+        self.raise_error(reply)
+        self._add_whole(reply)
+        self.first_token = None
 
     @abstractmethod
+    def _add_whole(self, reply: dict[str, Any]) -> None: ...
+
+    @abstractmethod
+    def _tokens(self) -> dict[str, int | None]:
+        """Return the fields of Usage that count tokens, as far as the server states them."""
+
     def used(self) -> Usage:
-        """What the server says that the reply consumed."""
+        """Return what the server says that the reply consumed."""
+        cost = dollars(self.usage)
+        return Usage(**self._tokens(), cost_usd=cost, cost_estimated=cost is None)
+
+    def raise_error(self, part: dict[str, Any]) -> None:
+        """Raise the error that this part of the reply is or has, if any."""
+        if (error := part.get("error")) or part.get("type") == "error":
+            raise reply_error(error or part, self.quote)
 
     def hear(self, target: list[str], said: object) -> None:
-        """Adds what is said to one of the texts, if it is anything."""
+        """Add words to one of the texts."""
         if said and isinstance(said, str):
             target.append(said)
             if self.first_token is None:
                 self.first_token = time.monotonic()
 
     def call(self, arguments: object) -> None:
-        """Adds what a function is called with; most servers write it as text."""
+        """Add the arguments of a function call; most servers write them as text."""
         if arguments and isinstance(arguments, dict):
             arguments = json.dumps(arguments, ensure_ascii=False)
         self.hear(self.calls, arguments)
 
     def note(self, part: dict[str, Any]) -> None:
-        """Keeps what the server first says about the reply."""
+        """Keep what the server first says about the reply."""
         head = self.head
         for name in _ABOUT:
             if name not in head and (value := part.get(name)) and isinstance(value, str):
                 head[name] = value
 
     def reply(self, redact: Callable[[str], str]) -> ChatReply:
-        """What was collected, without anything secret."""
+        """Return what was collected, without anything secret."""
 
         def text(value: str | None) -> str | None:
             return redact(whole_characters(value)) if value else None
@@ -169,7 +186,7 @@ class Collected(ABC):
             words = "".join(self.calls)
         thoughts = "".join(self.reasoning)
         if "<" in words:
-            words, within = tell_apart(words)
+            words, within = split_thoughts(words)
             thoughts = "\n\n".join(filter(None, (thoughts, within)))
         return ChatReply(
             text=text(words) or "",
@@ -187,7 +204,7 @@ class Collected(ABC):
 
 
 def tokens(usage: object, name: str) -> int | None:
-    """The stated number of tokens; None for anything that can not be one."""
+    """Return the stated number of tokens; None for anything that cannot be one."""
     value = usage.get(name) if isinstance(usage, dict) else None
     if not isinstance(value, int) or isinstance(value, bool):
         return None
@@ -195,29 +212,25 @@ def tokens(usage: object, name: str) -> int | None:
 
 
 def dollars(usage: dict[str, Any]) -> float | None:
-    """The gateway's own figure; None for anything that can not be one."""
+    """Return the gateway's own figure; None for anything that cannot be one."""
     cost = usage.get("cost")
     if not isinstance(cost, int | float) or isinstance(cost, bool):
         return None
     return float(cost) if 0 <= cost < DEAREST_REPLY else None
 
 
-class Dialect(Protocol):
+def _bearer(key: str | None) -> dict[str, str]:
+    return {} if key is None else {"authorization": f"Bearer {key}"}
+
+
+@dataclass(frozen=True)
+class Dialect:
     """One way to write a request and to read its reply."""
 
-    @property
-    def path(self) -> str:
-        """Where requests go, below the gateway's address."""
-        ...
-
-    def headers(self, key: str | None) -> dict[str, str]:
-        """What authorises a request, and whatever else every request has to carry."""
-        ...
-
-    def body(self, request: ChatRequest) -> dict[str, JsonValue]:
-        """The request as it is sent; its `extra` is merged in last."""
-        ...
-
-    def collect(self, started: float, quote: Quote) -> Collected:
-        """An empty reply; `started` is monotonic time, `quote` is for errors inside of a reply."""
-        ...
+    path: str
+    """Where requests go, below the gateway's address."""
+    body: Callable[[ChatRequest], Body]
+    collect: Callable[[float, Quote], ReplyBuilder]
+    """Makes an empty reply from its start (monotonic) and a function that quotes errors."""
+    headers: Callable[[str | None], dict[str, str]] = _bearer
+    """What authorizes a request with a key, and what else every request has to carry."""

@@ -1,8 +1,8 @@
-"""What servers say when there is no reply, named: the outcome, and words that are safe to keep."""
+"""The errors of servers as ProviderErrors: an outcome, and words that are safe to keep."""
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from eval_pipeline.gateways.chat import ProviderError
@@ -54,41 +54,30 @@ _STATUS_BY_CODE = {
 }
 
 
-class _Wording(NamedTuple):
-    outcome: Outcome
-    words: re.Pattern[str]
-    statuses: frozenset[int]
-
-
-def _wording(outcome: Outcome, words: str, *statuses: int) -> _Wording:
-    return _Wording(outcome, re.compile(words, re.IGNORECASE), frozenset(statuses))
-
-
-# Where only the message tells; a wording counts under the statuses that it is known to come with.
-_BY_WORDS = (
-    _wording(
-        Outcome.CONTEXT_TOO_LONG,
+# Where only the message says it: words, and the statuses that they are known to come with.
+_BY_WORDS: Mapping[Outcome, tuple[set[int], str]] = {
+    Outcome.CONTEXT_TOO_LONG: (
+        {400, 413, 422, 500},
         r"(maximum|available|model'?s) context (length|size|window)|context[ _]?window|"
         r"context (length|limit)|(prompt|input) is too long|exceeds the maximum number of tokens",
-        *(400, 413, 422, 500),
     ),
-    _wording(
-        Outcome.NO_CREDIT,
+    Outcome.NO_CREDIT: (
+        {400, 403},
         r"credit balance is too low|insufficient (balance|credits?|funds)",
-        *(400, 403),
     ),
-    _wording(
-        Outcome.AUTH, r"api[ _]key (is )?(not valid|invalid)|(invalid|incorrect) api[ _]key", 400
+    Outcome.AUTH: (
+        {400},
+        r"api[ _]key (is )?(not valid|invalid)|(invalid|incorrect) api[ _]key",
     ),
-    _wording(
-        Outcome.UNKNOWN_MODEL,
+    Outcome.UNKNOWN_MODEL: (
+        {400},
         r"is not a valid model id|the model .{1,200} does not exist|invalid model name",
-        400,
     ),
-    _wording(
-        Outcome.CONTENT_FILTER, r"moderation|\bflagged\b|content (policy|filter)|safety system", 403
+    Outcome.CONTENT_FILTER: (
+        {403},
+        r"moderation|\bflagged\b|content (policy|filter)|safety system",
     ),
-)
+}
 # Far more than any wording needs; a hostile body is not searched for seconds.
 _SEARCHED = 20_000
 
@@ -105,7 +94,7 @@ class _Said(NamedTuple):
 def provider_error(
     status: int, body: bytes, *, retry_after: float | None, quote: Quote
 ) -> ProviderError:
-    """The error behind an HTTP status; its body is read for a better name than the status gives."""
+    """Return the error behind an HTTP status; its body may name it better than the status."""
     said = _said_in_body(body)
     outcome = _outcome(status, said)
     return ProviderError(
@@ -117,23 +106,24 @@ def provider_error(
 
 
 def reply_error(error: object, quote: Quote) -> ProviderError:
-    """The error that a server put into a reply which began well."""
+    """Return the error that a server put into a reply which began well."""
     said = _said(error)
-    outcome = _outcome(said.status or _meant_status(said.codes), said)
+    meant = (_STATUS_BY_CODE[code] for code in said.codes if code in _STATUS_BY_CODE)
+    outcome = _outcome(said.status or next(meant, 500), said)
     return ProviderError(
         outcome, f"Error in the reply: {quote(said.message)}", transient=outcome in _TRANSIENT
     )
 
 
 def broken_off(reason: str) -> ProviderError:
-    """The server ended the reply before its end, and said so in its own word."""
+    """Return the error of a server that ended the reply early and gave a reason."""
     return ProviderError(
         Outcome.SERVER_ERROR, f"The server ended the reply early: {reason}.", transient=True
     )
 
 
 def no_reply(missing: str) -> ProviderError:
-    """The JSON is not what a reply looks like."""
+    """Return the error of JSON that is not what a reply looks like."""
     return ProviderError(Outcome.INVALID_REPLY, f"The reply has no {missing}.", transient=True)
 
 
@@ -143,15 +133,11 @@ def _outcome(status: int, said: _Said) -> Outcome:
     if said.moderated and status == 403:  # noqa: PLR2004
         return Outcome.CONTENT_FILTER
     searched = said.message[:_SEARCHED]
-    for wording in _BY_WORDS:
-        if status in wording.statuses and wording.words.search(searched):
-            return wording.outcome
+    for outcome, (statuses, words) in _BY_WORDS.items():
+        if status in statuses and re.search(words, searched, re.IGNORECASE):
+            return outcome
     general = Outcome.SERVER_ERROR if status >= 500 else Outcome.BAD_REQUEST  # noqa: PLR2004
     return _BY_STATUS.get(status, general)
-
-
-def _meant_status(codes: tuple[str, ...]) -> int:
-    return next((_STATUS_BY_CODE[code] for code in codes if code in _STATUS_BY_CODE), 500)
 
 
 def _said_in_body(body: bytes) -> _Said:

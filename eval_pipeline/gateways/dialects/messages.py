@@ -1,4 +1,8 @@
-"""Anthropic's messages API."""
+"""Anthropic's messages API.
+
+A JSON schema is sent as a tool of its name that the model has to use, and the tool's input becomes
+the text of the reply. Thinking cannot be switched on together with that.
+"""
 
 import json
 from dataclasses import dataclass
@@ -8,72 +12,65 @@ from pydantic import JsonValue
 
 from eval_pipeline.gateways.chat import ChatRequest
 from eval_pipeline.gateways.dialects.base import (
-    Collected,
-    apart,
-    dollars,
+    Body,
+    Dialect,
+    ReplyBuilder,
+    completed,
     image_address,
-    merged,
+    objects,
+    split_instructions,
     tokens,
-    with_tool,
+    with_parts,
 )
-from eval_pipeline.gateways.dialects.errors import Quote, broken_off, no_reply, reply_error
-from eval_pipeline.records.prediction import Usage
+from eval_pipeline.gateways.dialects.errors import broken_off, no_reply
 
 VERSION = "2023-06-01"
 MAX_TOKENS = 16_384
 """What is asked for where no limit is set: this API takes no request without one."""
 MAX_SEARCHES = 5
 """How often a model may search the web before it answers."""
-
-_WEB_SEARCH: dict[str, JsonValue] = {
-    "type": "web_search_20250305",
-    "name": "web_search",
-    "max_uses": MAX_SEARCHES,
-}
+_WEB_SEARCH: Body = {"type": "web_search_20250305", "name": "web_search", "max_uses": MAX_SEARCHES}
 
 
-@dataclass(frozen=True)
-class Messages:
-    """Speaks the messages API.
+def _headers(key: str | None) -> dict[str, str]:
+    version = {"anthropic-version": VERSION}
+    return version if key is None else version | {"x-api-key": key}
 
-    A JSON schema is sent as a tool of its name that the model has to use, and the tool's input
-    becomes the text of the reply. Thinking can not be switched on together with that.
-    """
 
-    path: str = "messages"
+def _body(request: ChatRequest) -> Body:
+    instructions, messages = split_instructions(request)
+    said: JsonValue = [with_parts(message, _part) for message in messages]
+    body: Body = {"model": request.model, "max_tokens": MAX_TOKENS, "messages": said}
+    if instructions:
+        body["system"] = instructions
+    if schema := request.tool or request.json_schema:
+        body |= _tool(schema)
+    return completed(body, request, "max_tokens", _WEB_SEARCH)
 
-    def headers(self, key: str | None) -> dict[str, str]:
-        """What authorises a request, and the version of the API that is spoken."""
-        version = {"anthropic-version": VERSION}
-        return version if key is None else version | {"x-api-key": key}
 
-    def body(self, request: ChatRequest) -> dict[str, JsonValue]:
-        """The request as it is sent, with only what was asked for and a token limit."""
-        said = apart(request)
-        body: dict[str, JsonValue] = {
-            "model": request.model,
-            "max_tokens": MAX_TOKENS if request.max_tokens is None else request.max_tokens,
-            "messages": [_message(message) for message in said.messages],
-        }
-        if said.instructions:
-            body["system"] = said.instructions
-        if request.temperature is not None:
-            body["temperature"] = request.temperature
-        if schema := request.tool or request.json_schema:
-            body |= _tool(schema)
-        if request.web_search:
-            body = with_tool(body, _WEB_SEARCH)
-        if request.stream:
-            body["stream"] = True
-        return merged(body, request.extra)
+def _tool(json_schema: Body) -> Body:
+    name = json_schema.get("name") or "reply"
+    tool: JsonValue = {"name": name, "input_schema": json_schema.get("schema")}
+    # Two uses at once would be two replies.
+    choice: JsonValue = {"type": "tool", "name": name, "disable_parallel_tool_use": True}
+    return {"tools": [tool], "tool_choice": choice}
 
-    def collect(self, started: float, quote: Quote) -> Collected:
-        """An empty reply to be filled."""
-        return _MessageCollected(started, quote)
+
+def _part(part: Body) -> JsonValue:
+    address = image_address(part)
+    return part if address is None else {"type": "image", "source": _image_source(address)}
+
+
+def _image_source(address: str) -> JsonValue:
+    head, comma, data = address.partition(",")
+    if not comma or not head.startswith("data:") or not head.endswith(";base64"):
+        return {"type": "url", "url": address}
+    media_type = head.removeprefix("data:").partition(";")[0]
+    return {"type": "base64", "media_type": media_type, "data": data}
 
 
 @dataclass(slots=True)
-class _MessageCollected(Collected):
+class _MessageReply(ReplyBuilder):
     stopped: bool = False
     # Once the tool is used, its input is the reply, and words beside it are not.
     uses_tool: bool = False
@@ -86,13 +83,14 @@ class _MessageCollected(Collected):
         return self.stopped or self.finish_reason is not None
 
     def add_event(self, event: dict[str, Any]) -> None:
-        kind, error = event.get("type"), event.get("error")
-        if kind == "error" or error:
-            raise reply_error(error or event, self.quote)
+        self.raise_error(event)
+        kind = event.get("type")
         if kind == "content_block_delta":
             self._add_delta(_object(event, "delta"))
         elif kind == "content_block_start":
-            self._start_block(_object(event, "content_block"))
+            block = _object(event, "content_block")
+            self.in_tool = block.get("type") == "tool_use"
+            self._add_block(block | {"input": None})  # which follows in deltas
         elif kind == "message_start":
             self._add_head(_object(event, "message"))
         elif kind == "message_delta":
@@ -101,46 +99,33 @@ class _MessageCollected(Collected):
         elif kind == "message_stop":
             self.stopped = True
 
-    def add_whole(self, reply: dict[str, Any]) -> None:
-        if reply.get("type") == "error" or reply.get("error"):
-            raise reply_error(reply.get("error") or reply, self.quote)
+    def _add_whole(self, reply: dict[str, Any]) -> None:
         content = reply.get("content")
         if not isinstance(content, list):
             raise no_reply("content")
         self._add_head(reply)
-        for block in content:
-            if isinstance(block, dict):
-                self._add_block(block)
+        for block in objects(content):
+            self._add_block(block)
         self._end(reply)
-        self.first_token = None  # it came as a whole
 
-    def used(self) -> Usage:
-        usage, cost = self.usage, dollars(self.usage)
+    def _tokens(self) -> dict[str, int | None]:
+        usage = self.usage
         names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-        read = [count for name in names if (count := tokens(usage, name)) is not None]
-        return Usage(
-            input_tokens=sum(read) if tokens(usage, "input_tokens") is not None else None,
-            output_tokens=tokens(usage, "output_tokens"),
-            cached_tokens=tokens(usage, "cache_read_input_tokens"),
-            cost_usd=cost,
-            cost_estimated=cost is None,
-        )
+        read, cached, written = (tokens(usage, name) for name in names)
+        return {
+            "input_tokens": None if read is None else read + (cached or 0) + (written or 0),
+            "output_tokens": tokens(usage, "output_tokens"),
+            "cached_tokens": cached,
+        }
 
     def _add_head(self, message: dict[str, Any]) -> None:
         self.note(message)
         self._add_usage(message)
 
     def _add_usage(self, part: dict[str, Any]) -> None:
-        """Later numbers replace earlier ones, each by itself."""
+        """Let later numbers replace earlier ones, each by itself."""
         stated = _object(part, "usage")
         self.usage |= {name: value for name, value in stated.items() if value is not None}
-
-    def _start_block(self, block: dict[str, Any]) -> None:
-        self.in_tool = block.get("type") == "tool_use"
-        if self.in_tool:
-            self._use_tool()
-        else:
-            self._add_block(block)
 
     def _add_block(self, block: dict[str, Any]) -> None:
         kind = block.get("type")
@@ -149,7 +134,9 @@ class _MessageCollected(Collected):
         elif kind == "thinking":
             self.hear(self.reasoning, block.get("thinking"))
         elif kind == "tool_use":
-            self._use_tool()
+            if not self.uses_tool:
+                self.uses_tool = True
+                self.text.clear()
             given = block.get("input")
             self.hear(self.text, json.dumps(given, ensure_ascii=False) if given else "")
 
@@ -161,11 +148,6 @@ class _MessageCollected(Collected):
             self.hear(self.reasoning, delta.get("thinking"))
         elif kind == "input_json_delta" and self.in_tool:
             self.hear(self.text, delta.get("partial_json"))
-
-    def _use_tool(self) -> None:
-        if not self.uses_tool:
-            self.uses_tool = True
-            self.text.clear()
 
     def _end(self, part: dict[str, Any]) -> None:
         reason = part.get("stop_reason")
@@ -180,31 +162,4 @@ def _object(part: dict[str, Any], name: str) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _message(message: dict[str, JsonValue]) -> JsonValue:
-    content = message.get("content")
-    if isinstance(content, list):
-        content = [_part(part) for part in content]
-    return {"role": message.get("role"), "content": content}
-
-
-def _part(part: JsonValue) -> JsonValue:
-    address = image_address(part) if isinstance(part, dict) else None
-    if address is None:
-        return part
-    return {"type": "image", "source": _image_source(address)}
-
-
-def _image_source(address: str) -> JsonValue:
-    head, comma, data = address.partition(",")
-    if not comma or not head.startswith("data:") or not head.endswith(";base64"):
-        return {"type": "url", "url": address}
-    media_type = head.removeprefix("data:").partition(";")[0]
-    return {"type": "base64", "media_type": media_type, "data": data}
-
-
-def _tool(json_schema: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    name = json_schema.get("name") or "reply"
-    tool: JsonValue = {"name": name, "input_schema": json_schema.get("schema")}
-    # Two uses at once would be two replies.
-    choice: JsonValue = {"type": "tool", "name": name, "disable_parallel_tool_use": True}
-    return {"tools": [tool], "tool_choice": choice}
+MESSAGES = Dialect("messages", _body, _MessageReply, _headers)

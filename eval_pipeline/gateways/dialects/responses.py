@@ -1,23 +1,24 @@
-"""OpenAI's responses API."""
+"""OpenAI's responses API; nothing is to be stored on the server."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from pydantic import JsonValue
 
 from eval_pipeline.gateways.chat import ChatRequest
 from eval_pipeline.gateways.dialects.base import (
-    Collected,
-    apart,
-    dollars,
+    Body,
+    Dialect,
+    ReplyBuilder,
+    completed,
     image_address,
-    merged,
+    objects,
+    split_instructions,
     tokens,
-    with_tool,
+    with_parts,
 )
-from eval_pipeline.gateways.dialects.errors import Quote, broken_off, no_reply, reply_error
-from eval_pipeline.records.prediction import Usage
+from eval_pipeline.gateways.dialects.errors import broken_off, no_reply
 
 _TEXT = "response.output_text.delta"
 _REFUSAL = "response.refusal.delta"
@@ -25,53 +26,39 @@ _CALL = "response.function_call_arguments.delta"
 _REASONING = {"response.reasoning_text.delta", "response.reasoning_summary_text.delta"}
 _ENDED = ("completed", "incomplete", "failed", "cancelled")
 _LAST = {f"response.{status}" for status in (*_ENDED, "done")}
-_WEB_SEARCH: dict[str, JsonValue] = {"type": "web_search"}
 # Any other reason leaves open what the text is a part of.
 _INCOMPLETE = {"max_output_tokens", "max_tokens", "length", "content_filter"}
 
 
-@dataclass(frozen=True)
-class Responses:
-    """Speaks the responses API; nothing is to be stored on the server."""
+def _body(request: ChatRequest) -> Body:
+    instructions, messages = split_instructions(request)
+    items: JsonValue = [
+        with_parts(message, partial(_part, message.get("role"))) for message in messages
+    ]
+    body: Body = {"model": request.model, "input": items, "store": False}
+    if instructions:
+        body["instructions"] = instructions
+    if request.json_schema is not None:
+        body["text"] = {"format": {"type": "json_schema", **request.json_schema}}
+    if tool := request.tool:
+        name = tool.get("name") or "reply"
+        body["tools"] = [{"type": "function", "name": name, "parameters": tool.get("schema")}]
+        body["tool_choice"] = {"type": "function", "name": name}
+    return completed(body, request, "max_output_tokens", {"type": "web_search"})
 
-    path: str = "responses"
 
-    def headers(self, key: str | None) -> dict[str, str]:
-        """What authorises a request."""
-        return {} if key is None else {"authorization": f"Bearer {key}"}
-
-    def body(self, request: ChatRequest) -> dict[str, JsonValue]:
-        """The request as it is sent, with only what was asked for."""
-        said = apart(request)
-        items: list[JsonValue] = [_item(message) for message in said.messages]
-        body: dict[str, JsonValue] = {"model": request.model, "input": items, "store": False}
-        if said.instructions:
-            body["instructions"] = said.instructions
-        if request.temperature is not None:
-            body["temperature"] = request.temperature
-        if request.max_tokens is not None:
-            body["max_output_tokens"] = request.max_tokens
-        if request.json_schema is not None:
-            body["text"] = {"format": {"type": "json_schema", **request.json_schema}}
-        if request.tool is not None:
-            body |= _tool(request.tool)
-        if request.web_search:
-            body = with_tool(body, _WEB_SEARCH)
-        if request.stream:
-            body["stream"] = True
-        return merged(body, request.extra)
-
-    def collect(self, started: float, quote: Quote) -> Collected:
-        """An empty reply to be filled."""
-        return _ResponseCollected(started, quote)
+def _part(role: JsonValue, part: Body) -> JsonValue:
+    if address := image_address(part):
+        return {"type": "input_image", "image_url": address}
+    kind = "output_text" if role == "assistant" else "input_text"
+    return {"type": kind, "text": part.get("text")}
 
 
 @dataclass(slots=True)
-class _ResponseCollected(Collected):
+class _ResponseReply(ReplyBuilder):
     def add_event(self, event: dict[str, Any]) -> None:
-        kind, error = event.get("type"), event.get("error")
-        if kind == "error" or error:
-            raise reply_error(error or event, self.quote)
+        self.raise_error(event)
+        kind = event.get("type")
         if kind == _TEXT:
             self.hear(self.text, event.get("delta"))
         elif isinstance(kind, str) and kind in _REASONING:
@@ -84,30 +71,24 @@ class _ResponseCollected(Collected):
             response = event.get("response")
             self._add_response(response if isinstance(response, dict) else {}, kind)
 
-    def add_whole(self, reply: dict[str, Any]) -> None:
-        if error := reply.get("error"):
-            raise reply_error(error, self.quote)
+    def _add_whole(self, reply: dict[str, Any]) -> None:
         if not isinstance(reply.get("output"), list):
             raise no_reply("output")
         self._end(reply, reply.get("status"))
-        self.first_token = None  # it came as a whole
         if not self.finished:
             raise no_reply("end")
 
-    def used(self) -> Usage:
-        usage, cost = self.usage, dollars(self.usage)
-        return Usage(
-            input_tokens=tokens(usage, "input_tokens"),
-            output_tokens=tokens(usage, "output_tokens"),
-            reasoning_tokens=tokens(usage.get("output_tokens_details"), "reasoning_tokens"),
-            cached_tokens=tokens(usage.get("input_tokens_details"), "cached_tokens"),
-            cost_usd=cost,
-            cost_estimated=cost is None,
-        )
+    def _tokens(self) -> dict[str, int | None]:
+        usage = self.usage
+        return {
+            "input_tokens": tokens(usage, "input_tokens"),
+            "output_tokens": tokens(usage, "output_tokens"),
+            "reasoning_tokens": tokens(usage.get("output_tokens_details"), "reasoning_tokens"),
+            "cached_tokens": tokens(usage.get("input_tokens_details"), "cached_tokens"),
+        }
 
     def _add_response(self, response: dict[str, Any], kind: object) -> None:
-        if error := response.get("error"):
-            raise reply_error(error, self.quote)
+        self.raise_error(response)
         if isinstance(kind, str) and kind in _LAST:
             status = response.get("status")
             self._end(response, status if status in _ENDED else kind.removeprefix("response."))
@@ -127,9 +108,10 @@ class _ResponseCollected(Collected):
         self._read_output(response.get("output"))
 
     def _read_output(self, output: object) -> None:
-        """The last event repeats the whole reply: what it says stands, and not twice."""
-        items = list(_objects(output))
-        parts = [part for item in items for part in _said_parts(item)]
+        """Replace what was heard by the last event, which repeats the whole reply."""
+        items = [*objects(output)]
+        said = [item for item in items if item.get("type") == "message"]
+        parts = [part for item in said for part in objects(item.get("content"))]
         self._replace(self.text, [part.get("text") for part in parts])
         self._replace(self.refusal, [part.get("refusal") for part in parts])
         self._replace(self.reasoning, [thought for item in items for thought in _thoughts(item)])
@@ -146,28 +128,6 @@ class _ResponseCollected(Collected):
             self.hear(target, words)
 
 
-def _item(message: dict[str, JsonValue]) -> JsonValue:
-    content = message.get("content")
-    if isinstance(content, list):
-        content = [_part(part, message.get("role")) for part in content]
-    return {"role": message.get("role"), "content": content}
-
-
-def _part(part: JsonValue, role: JsonValue) -> JsonValue:
-    if not isinstance(part, dict):
-        return part
-    if address := image_address(part):
-        return {"type": "input_image", "image_url": address}
-    kind = "output_text" if role == "assistant" else "input_text"
-    return {"type": kind, "text": part.get("text")}
-
-
-def _tool(tool: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    name = tool.get("name") or "reply"
-    function: JsonValue = {"type": "function", "name": name, "parameters": tool.get("schema")}
-    return {"tools": [function], "tool_choice": {"type": "function", "name": name}}
-
-
 def _why_incomplete(response: dict[str, Any]) -> str:
     details = response.get("incomplete_details")
     reason = details.get("reason") if isinstance(details, dict) else None
@@ -176,19 +136,12 @@ def _why_incomplete(response: dict[str, Any]) -> str:
     raise broken_off("incomplete")
 
 
-def _said_parts(item: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    return _objects(item.get("content") if item.get("type") == "message" else None)
-
-
 def _thoughts(item: dict[str, Any]) -> list[object]:
-    """What the model thought, or else the summary of it that the server gives instead."""
+    """Return what the model thought, or else the summary that the server gives instead."""
     if item.get("type") != "reasoning":
         return []
-    return [
-        part.get("text")
-        for part in [*_objects(item.get("content"))] or [*_objects(item.get("summary"))]
-    ]
+    parts = [*objects(item.get("content"))] or [*objects(item.get("summary"))]
+    return [part.get("text") for part in parts]
 
 
-def _objects(value: object) -> Iterator[dict[str, Any]]:
-    yield from (part for part in value if isinstance(part, dict)) if isinstance(value, list) else ()
+RESPONSES = Dialect("responses", _body, _ResponseReply)

@@ -6,7 +6,7 @@ from itertools import chain
 from tempfile import TemporaryFile
 from typing import NamedTuple, TypeVar
 
-from eval_pipeline.gateways.catalog import Past
+from eval_pipeline.gateways.catalog import PreviousCatalog
 from eval_pipeline.interop.remote.messages import MOST_RECORDS, KeptVersion, Received, RunToOpen
 from eval_pipeline.interop.remote.push import TRIES, judgements_of, predictions_of
 from eval_pipeline.interop.remote.receive import Receiver
@@ -48,7 +48,7 @@ def _sync(source: Journal, here: Receiver, model: str, run_id: str) -> Synced:
     for version in source.read(VERSIONS):
         if version.benchmark_version == run.benchmark_version:
             _keep_version(source, here.journal, version)
-    seen = Past.of(source.read(SIGHTINGS)).latest.get(model)
+    seen = PreviousCatalog.of(source.read(SIGHTINGS)).latest.get(model)
     opened = here.open_run(RunToOpen(run=run, sighting=seen))
     sent: set[str] = set()
     predictions = [

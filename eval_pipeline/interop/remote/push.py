@@ -6,7 +6,7 @@ from itertools import chain
 from typing import NamedTuple, TypeVar
 
 from eval_pipeline.errors import RunError
-from eval_pipeline.gateways.catalog import Past
+from eval_pipeline.gateways.catalog import PreviousCatalog
 from eval_pipeline.interop.remote.client import PushError, Server
 from eval_pipeline.interop.remote.messages import (
     JSON,
@@ -89,7 +89,7 @@ def _push(journal: Journal, server: Server, model: str, run_id: str) -> Pushed:
     for version in journal.read(VERSIONS):
         if version.benchmark_version == run.benchmark_version:
             _push_version(journal, server, version)
-    seen = Past.of(journal.read(SIGHTINGS)).latest.get(model)
+    seen = PreviousCatalog.of(journal.read(SIGHTINGS)).latest.get(model)
     wanted = [as_line(RunToOpen(run=run, sighting=seen))]
     opened = server.post(RUNS_PATH, OpenedRun, wanted, JSON)
     path = f"{RUNS_PATH}/{encode_segment(run_id)}/{encode_segment(model)}"

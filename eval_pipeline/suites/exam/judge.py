@@ -10,8 +10,8 @@ from pydantic import ConfigDict, Field, JsonValue, field_validator
 from eval_pipeline.gateways.chat import ChatReply, ChatRequest
 from eval_pipeline.gateways.structured import (
     Ask,
-    Form,
     ReplyFormats,
+    ReplySchema,
     Write,
     ask_for,
     form_request,
@@ -157,7 +157,7 @@ INSTRUCTION = (
 )
 """What is added to a prompt that does not say how to reply, where nothing else enforces it."""
 _SAYS_HOW_TO_REPLY = re.compile(rf"\bjson\b|\b{PUBLISHED_NAME}\b", re.IGNORECASE)
-_VERDICT = Form("judge", "verdict", read_verdict)
+_VERDICT = ReplySchema("judge", "verdict", read_verdict)
 
 
 def judge_request(
