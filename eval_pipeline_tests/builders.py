@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from eval_pipeline.evaluation.budget import Account, Forecast
-from eval_pipeline.evaluation.requests import Asking
-from eval_pipeline.evaluation.workers import Shift, Tally
+from eval_pipeline.evaluation.budget import Forecast, RunBudget
+from eval_pipeline.evaluation.requests import ModelClient
+from eval_pipeline.evaluation.workers import StageProgress, WorkerPool
 from eval_pipeline.gateways.chat import Asked, ChatProvider, ChatRequest
 from eval_pipeline.gateways.limits import RetryPolicy
 from eval_pipeline.gateways.rate_limiter import RateLimiter
@@ -335,15 +335,17 @@ def _toml(value: object) -> str:
 
 def an_asking(
     provider: ChatProvider, policy: RetryPolicy, *, most: int = 100, prices: Prices | None = None
-) -> Asking:
-    return Asking(provider, policy, RateLimiter(most), Forecast(prices or Prices()))
+) -> ModelClient:
+    return ModelClient(provider, policy, RateLimiter(most), Forecast(prices or Prices()))
 
 
-def a_shift(account: Account | None = None, *, num_workers: int = 100) -> Shift:
-    tally = Tally("demo/strong", "asked")
-    return Shift(tally, account or Account(), num_workers=num_workers, stop_after_failures=100)
+def a_pool(account: RunBudget | None = None, *, num_workers: int = 100) -> WorkerPool:
+    tally = StageProgress("demo/strong", "asked")
+    return WorkerPool(
+        tally, account or RunBudget(), num_workers=num_workers, stop_after_failures=100
+    )
 
 
 async def ask(provider: ChatProvider, request: ChatRequest, policy: RetryPolicy) -> Asked:
     """Asks on its own, without budget and stage."""
-    return await an_asking(provider, policy).ask(request, a_shift())
+    return await an_asking(provider, policy).ask(request, a_pool())

@@ -20,7 +20,7 @@ def main(model: str, run_id: str) -> None:
     benchmark, judged_by = current(journal, settings), a_model("demo/judge")
     asked = a_model(model)
     run_async(predict([asked], benchmark, launch, settings=settings, journal=journal))
-    run_async(judge([model], judged_by, launch, settings=settings, journal=journal))
+    run_async(judge([model], [judged_by], launch, settings=settings, journal=journal))
 
 
 if __name__ == "__main__":

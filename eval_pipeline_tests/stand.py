@@ -6,7 +6,7 @@ from typing import Any
 
 from eval_pipeline.evaluation.judge import judge
 from eval_pipeline.evaluation.predict import Launch, predict
-from eval_pipeline.evaluation.workers import Tally
+from eval_pipeline.evaluation.workers import StageProgress
 from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.journal import JUDGED, PREDICTIONS, Journal
 from eval_pipeline.records.item import ItemKey
@@ -46,7 +46,7 @@ class Stand:
 
     def predict(
         self, *models: Model, launch: Launch | None = None, settings: Settings | None = None
-    ) -> list[Tally]:
+    ) -> list[StageProgress]:
         chosen = settings or self.settings
         return run_async(
             predict(
@@ -64,11 +64,11 @@ class Stand:
         launch: Launch | None = None,
         by: Model = JUDGE,
         this_judge: bool = False,
-    ) -> list[Tally]:
+    ) -> list[StageProgress]:
         return run_async(
             judge(
                 models,
-                by,
+                [by],
                 launch or Launch("judging"),
                 settings=self.settings,
                 journal=self.journal,
@@ -84,5 +84,5 @@ class Stand:
         return list(self.journal.read(JUDGED, model))
 
 
-def outcomes(tallies: Sequence[Tally]) -> list[dict[Outcome, int]]:
+def outcomes(tallies: Sequence[StageProgress]) -> list[dict[Outcome, int]]:
     return [dict(tally.outcomes) for tally in tallies]

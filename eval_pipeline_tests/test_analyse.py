@@ -11,7 +11,7 @@ import pytest
 
 from eval_pipeline.analysis.analyse import analyse
 from eval_pipeline.analysis.failures import Failure, to_analyse
-from eval_pipeline.evaluation.workers import Tally
+from eval_pipeline.evaluation.workers import StageProgress
 from eval_pipeline.gateways.demo.coder import as_reply
 from eval_pipeline.gateways.demo.faults import Faults
 from eval_pipeline.gateways.demo.server import DemoGateway
@@ -87,9 +87,9 @@ class Bench(Stand):
         by: Model = JUDGE,
         launch: str = "analysis",
         fresh: bool = False,
-        board: list[Tally] | None = None,
+        board: list[StageProgress] | None = None,
         **changes: Any,
-    ) -> list[Tally]:
+    ) -> list[StageProgress]:
         return run_async(
             analyse(
                 self.failures(),
@@ -131,7 +131,7 @@ def bench(tmp_path: Path, prepared: Path) -> Iterator[Bench]:
         yield Bench(tmp_path, gateway)
 
 
-def asked(tallies: list[Tally]) -> list[int]:
+def asked(tallies: list[StageProgress]) -> list[int]:
     return [tally.asked for tally in tallies]
 
 
@@ -256,7 +256,7 @@ def test_nothing_is_asked_where_nothing_failed(bench: Bench) -> None:
 def test_two_launches_at_once_do_not_pay_twice(bench: Bench) -> None:
     failures = bench.failures()
 
-    async def both() -> tuple[list[Tally], list[Tally]]:
+    async def both() -> tuple[list[StageProgress], list[StageProgress]]:
         how: dict[str, Any] = {"settings": bench.settings, "journal": bench.journal}
         return await asyncio.gather(
             analyse(failures, "a", **how, analyst=JUDGE),
@@ -273,7 +273,7 @@ def test_interrupted_it_keeps_what_is_under_way_and_later_asks_only_the_rest(
 ) -> None:
     shutil.copytree(prepared, tmp_path / "data")
     with KeepsWaiting(ITEMS, "demo/judge") as gateway:
-        bench, board = Bench(tmp_path, gateway), list[Tally]()
+        bench, board = Bench(tmp_path, gateway), list[StageProgress]()
 
         def answer_once_stopped() -> None:
             wait_for(lambda: all(tally.stopped for tally in board))

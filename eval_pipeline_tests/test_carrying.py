@@ -13,9 +13,9 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from eval_pipeline.evaluation.predict import Launch
-from eval_pipeline.evaluation.reuse import carry_over
+from eval_pipeline.evaluation.reuse import reuse_answers
 from eval_pipeline.evaluation.runs import open_run
-from eval_pipeline.evaluation.state import PREDICTION_BRIEFS, LastWords, Pending, ReplyKey
+from eval_pipeline.evaluation.state import Pending, ReplyKey, find_pending
 from eval_pipeline.gateways.demo.faults import Faults
 from eval_pipeline.journal import (
     DIAGNOSES,
@@ -187,7 +187,7 @@ def test_the_last_word_on_an_item_is_what_is_taken_over(tmp_path: Path) -> None:
     journal = a_journal(tmp_path, earlier, *done, *verdicts, benchmark=benchmark)
     new = a_run("new", plan=benchmark.items, benchmark_version=version, carry_from="run-1")
 
-    left = carry_over(journal, new, everything(new), hash_of)
+    left = reuse_answers(journal, new, everything(new), hash_of)
 
     (prediction,) = journal.read(PREDICTIONS, "demo/strong", "new")
     (judgement,) = journal.read(JUDGED, "demo/strong", "new")
@@ -204,7 +204,7 @@ def test_without_an_earlier_run_nothing_is_taken_over(tmp_path: Path, carry_from
     before = journal.snapshot()
     new = a_run("new", carry_from=carry_from)
 
-    left = carry_over(journal, new, everything(new), hash_of)
+    left = reuse_answers(journal, new, everything(new), hash_of)
 
     assert list(left) == [(ItemKey("sample", "q1"), 0)]
     assert journal.snapshot() == before
@@ -328,7 +328,7 @@ def a_chain(folder: Path, **carry_from: str) -> tuple[Journal, Run]:
 def test_a_run_of_an_older_journal_leads_on_to_the_one_which_it_took_over(tmp_path: Path) -> None:
     journal, new = a_chain(tmp_path, one="", two="one", three="two")
 
-    left = carry_over(journal, new, everything(new), hash_of)
+    left = reuse_answers(journal, new, everything(new), hash_of)
 
     (taken,) = journal.read(PREDICTIONS, "demo/strong", "new")
     assert (len(left), taken.carried_from) == (0, "one")
@@ -338,7 +338,7 @@ def test_a_run_of_an_older_journal_leads_on_to_the_one_which_it_took_over(tmp_pa
 def test_runs_that_lead_in_a_circle_are_left_after_one_round(tmp_path: Path, end: str) -> None:
     journal, new = a_chain(tmp_path, two=end, three="two")
 
-    left = carry_over(journal, new, everything(new), hash_of)
+    left = reuse_answers(journal, new, everything(new), hash_of)
 
     assert len(left) == 1
 
@@ -494,7 +494,7 @@ def test_the_first_run_is_preferred_unless_only_the_other_has_a_verdict(
 ) -> None:
     journal, new = two_runs(tmp_path, judged)
 
-    left = carry_over(journal, new, everything(new), hash_of)
+    left = reuse_answers(journal, new, everything(new), hash_of)
 
     found = {one.item_id: one for one in journal.read(PREDICTIONS, new.model, "new")}
     assert [f"{name}/{one.carried_from}" for name, one in sorted(found.items())] == expected.split()
@@ -509,7 +509,7 @@ def test_a_crash_before_any_file_changes_nothing_of_what_is_taken_over(
     tmp_path: Path, judged: str
 ) -> None:
     journal, new = two_runs(tmp_path, judged)
-    carry_over(journal, new, everything(new), hash_of)
+    reuse_answers(journal, new, everything(new), hash_of)
     whole = contents(journal)
     written = written_in(journal, new)
     assert len(written) >= 4
@@ -517,7 +517,7 @@ def test_a_crash_before_any_file_changes_nothing_of_what_is_taken_over(
     for count in range(len(written)):
         for path in written[count:]:
             path.unlink()
-        carry_over(journal, new, left_in(journal, new), hash_of)
+        reuse_answers(journal, new, find_pending(journal, new), hash_of)
         assert contents(journal) == whole
 
 
@@ -525,14 +525,14 @@ def test_verdicts_that_came_between_a_crash_and_the_next_launch_are_there_once(
     tmp_path: Path,
 ) -> None:
     journal, new = two_runs(tmp_path, "a/q1 b/q3")
-    carry_over(journal, new, everything(new), hash_of)
+    reuse_answers(journal, new, everything(new), hash_of)
     _, *others = written_in(journal, new)
     for path in others:
         path.unlink()
     later = a_judgement(a_prediction("q2", run_id="a"))
     journal.write_whole(JUDGED, new.model, "a", "later", records=[later])
 
-    carry_over(journal, new, left_in(journal, new), hash_of)
+    reuse_answers(journal, new, find_pending(journal, new), hash_of)
 
     verdicts = [one.item_id for one in journal.read(JUDGED, new.model, "new")]
     assert sorted(verdicts) == ["q1", "q2", "q3"]
@@ -548,11 +548,6 @@ def written_in(journal: Journal, run: Run) -> list[Path]:
 def contents(journal: Journal) -> dict[Path, bytes]:
     files = journal.files(PREDICTIONS) + journal.files(JUDGED)
     return {path: path.read_bytes() for path in files}
-
-
-def left_in(journal: Journal, run: Run) -> Pending:
-    briefs = journal.read(PREDICTION_BRIEFS, run.model, run.run_id)
-    return Pending(run.plan, LastWords(run.plan, briefs, run.samples).missing(result=True))
 
 
 def test_taking_over_from_several_runs_takes_a_few_bytes_per_reply(tmp_path: Path) -> None:
@@ -572,7 +567,7 @@ def test_taking_over_from_several_runs_takes_a_few_bytes_per_reply(tmp_path: Pat
     new = whole.model_copy(update=changes)
     tracemalloc.start()
 
-    left = carry_over(journal, new, everything(new), hash_of)
+    left = reuse_answers(journal, new, everything(new), hash_of)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 
@@ -673,7 +668,7 @@ def test_whatever_came_before_nothing_is_paid_for_twice(
         }
 
         run, pending = (opened := open_run(journal, wanted, step.mode)).run, opened.pending
-        left = carry_over(journal, run, pending, step.request_hash)
+        left = reuse_answers(journal, run, pending, step.request_hash)
 
         taken = {(one.key, one.sample): one for one in replies_of(run, journal)}
         assert len(taken) + len(left) == run.planned == len(replies_of(run, journal)) + len(left)

@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from eval_pipeline.evaluation.budget import Ledger
+from eval_pipeline.evaluation.budget import SpendTracker
 from eval_pipeline.evaluation.deletion import what_would_go
 from eval_pipeline.evaluation.judge import judge
 from eval_pipeline.evaluation.predict import Launch
@@ -359,7 +359,7 @@ def test_nobody_here_goes_on_with_what_was_imported(tmp_path: Path, mode: Mode) 
 
     launch, judge_model = Launch("later", mode), a_model("demo/judge")
     (tally,) = asyncio.run(
-        judge(["demo/strong"], judge_model, launch, settings=settings, journal=receiver.journal)
+        judge(["demo/strong"], [judge_model], launch, settings=settings, journal=receiver.journal)
     )
 
     assert (tally.planned, tally.runs) == (0, [])
@@ -380,10 +380,12 @@ def test_what_others_paid_today_counts_in_no_budget_of_ours(tmp_path: Path) -> N
     receiver = Receiver(Warehouse(settings.database, journal))
     import_scores(write_archive(tmp_path / "a.zip", export), receiver, settings)
 
-    account = Ledger(Budget(usd_per_day=1, usd_per_run=1), journal).account("run1", "acme/large")
+    account = SpendTracker(Budget(usd_per_day=1, usd_per_run=1), journal).run_budget(
+        "run1", "acme/large"
+    )
 
     assert sum(one.usage.cost_usd or 0 for one in journal.read(PREDICTIONS)) == 0.375
-    assert [purse.spent_usd for purse in account.purses] == [0, 0]
+    assert [purse.spent_usd for purse in account.limits] == [0, 0]
     with receiver.warehouse.reading() as db:
         (doomed,) = what_would_go(db, find_runs(db, "run1"))
     assert doomed.cost_usd == 0

@@ -14,7 +14,7 @@ import pytest
 
 from eval_pipeline.defs.instance import dagster_instance
 from eval_pipeline.errors import RunError
-from eval_pipeline.evaluation.budget import Ledger
+from eval_pipeline.evaluation.budget import SpendTracker
 from eval_pipeline.evaluation.deletion import (
     DoomedRun,
     IsAlive,
@@ -26,7 +26,7 @@ from eval_pipeline.evaluation.deletion import (
     is_at_work,
 )
 from eval_pipeline.evaluation.predict import Launch
-from eval_pipeline.evaluation.reuse import carry_over
+from eval_pipeline.evaluation.reuse import reuse_answers
 from eval_pipeline.evaluation.state import Pending
 from eval_pipeline.journal import (
     ATTEMPTS,
@@ -363,7 +363,7 @@ def test_a_run_that_was_to_take_over_from_it_goes_on_without(tmp_path: Path) -> 
     delete(warehouse, "old")
     pending = Pending(new.plan, range(new.planned))
 
-    assert len(carry_over(journal, new, pending, lambda _: "any")) == 40
+    assert len(reuse_answers(journal, new, pending, lambda _: "any")) == 40
     warehouse.publish()
 
 
@@ -375,7 +375,9 @@ def test_what_it_cost_counts_in_no_budget_any_more(tmp_path: Path) -> None:
     warehouse = Warehouse(tmp_path / "evals.duckdb", journal)
 
     def spent() -> float:
-        (purse,) = Ledger(Budget(usd_per_run=1), journal).account(DOOMED, "demo/strong").purses
+        (purse,) = (
+            SpendTracker(Budget(usd_per_run=1), journal).run_budget(DOOMED, "demo/strong").limits
+        )
         return purse.spent_usd
 
     before = spent()

@@ -22,10 +22,10 @@ from eval_pipeline_tests.builders import (
     a_benchmark,
     a_journal,
     a_model,
+    a_pool,
     a_prediction,
     a_question,
     a_run,
-    a_shift,
     an_asking,
 )
 from eval_pipeline_tests.stand import JUDGE, STRONG, Stand, outcomes
@@ -122,7 +122,7 @@ def test_every_verdict_of_a_judge_model_says_with_which_prompt(
     grader: Grader, prompt: str | None
 ) -> None:
     async def grade() -> list[Judgement]:
-        return [await grader.grade(one, question_of(one), a_shift()) for one in few]
+        return [await grader.grade(one, question_of(one), a_pool()) for one in few]
 
     few = [one for one in ANSWERS if one.item_id in ("open", "silent")]
 
@@ -135,7 +135,7 @@ def test_every_verdict_of_a_judge_model_says_with_which_prompt(
 def test_what_the_rules_decide_before_a_model_is_kept_under_the_prompt_of_that_model() -> None:
     grader = a_grader(rules=True)
 
-    kept = asyncio.run(grader.grade(ANSWERS[0], question_of(ANSWERS[0]), a_shift()))
+    kept = asyncio.run(grader.grade(ANSWERS[0], question_of(ANSWERS[0]), a_pool()))
 
     assert (kept.graded_by, kept.prompt_hash) == ("rules", fingerprint(PROMPT))
 
@@ -145,7 +145,7 @@ def test_a_server_that_passes_over_formats_is_asked_in_words_for_the_rest_of_the
     grader = a_grader("Right.", "Right.", a_verdict(), a_verdict(), asked=asked)
 
     async def grade() -> list[Judgement]:
-        return [await grader.grade(one, question_of(one), a_shift()) for one in ANSWERS[:2]]
+        return [await grader.grade(one, question_of(one), a_pool()) for one in ANSWERS[:2]]
 
     kept = asyncio.run(grade())
 
@@ -160,7 +160,7 @@ def test_the_text_of_a_reply_is_kept_when_the_judge_is_down_afterwards() -> None
     down = ProviderError(Outcome.SERVER_ERROR, "HTTP 500: down.")
     grader = a_grader("I would say yes.", down)
 
-    kept = asyncio.run(grader.grade(ANSWERS[0], question_of(ANSWERS[0]), a_shift()))
+    kept = asyncio.run(grader.grade(ANSWERS[0], question_of(ANSWERS[0]), a_pool()))
 
     assert (kept.score, kept.outcome, kept.reason) == (None, Outcome.SERVER_ERROR, str(down))
     assert (kept.raw_reply, kept.reply_format) == ("I would say yes.", "json_schema")
@@ -220,7 +220,7 @@ def test_the_judge_sees_the_answer_and_not_what_the_model_thought() -> None:
     grader = a_grader(a_verdict(), asked=asked)
     prediction = a_prediction(answer="{reference} {response}", reasoning="a secret thought")
 
-    judgement = asyncio.run(grader.grade(prediction, a_question(), a_shift()))
+    judgement = asyncio.run(grader.grade(prediction, a_question(), a_pool()))
 
     (request,) = asked
     assert request.messages == ({"role": "user", "content": "Grade {reference} {response} by 42."},)

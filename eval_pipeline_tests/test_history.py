@@ -9,7 +9,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from eval_pipeline.evaluation.state import (
-    LastWords,
+    FinalPredictions,
     PastRun,
     Pending,
     PredictionBrief,
@@ -46,7 +46,7 @@ def test_the_last_words_are_those_of_whole_predictions(spoken: list[Prediction])
     keys = [ItemKey("sample", name) for name in NAMES]
     briefs = [PredictionBrief.model_validate_json(one.model_dump_json()) for one in spoken]
 
-    words = LastWords(keys, briefs, SAMPLES)
+    words = FinalPredictions(keys, briefs, SAMPLES)
 
     whole = [ReplyKey(key, sample) for sample in range(SAMPLES) for key in keys]
     known = {
@@ -55,7 +55,7 @@ def test_the_last_words_are_those_of_whole_predictions(spoken: list[Prediction])
         for key, one in latest(one for one in spoken if one.sample == sample).items()
         if key in keys
     }
-    last = [one for n, one in enumerate(spoken) if words.is_last(n, one.key, one.sample)]
+    last = [one for n, one in enumerate(spoken) if words.is_final(n, one.key, one.sample)]
     done = {reply for reply, one in known.items() if one.outcome.is_result}
     assert sorted(map(id, last)) == sorted(map(id, known.values()))
     unsaid = [reply for reply in whole if reply not in known]

@@ -17,11 +17,11 @@ import duckdb
 import pytest
 from filelock import FileLock
 
-from eval_pipeline.evaluation.code_graders import Places
+from eval_pipeline.evaluation.code_graders import Slots
 from eval_pipeline.evaluation.judge import judge
 from eval_pipeline.evaluation.predict import Launch, predict
-from eval_pipeline.evaluation.rejudge import draw, rejudge
-from eval_pipeline.evaluation.workers import Tally
+from eval_pipeline.evaluation.rejudge import rejudge, sample_answers
+from eval_pipeline.evaluation.workers import StageProgress
 from eval_pipeline.gateways.demo.chat_completions import ChatBody
 from eval_pipeline.gateways.demo.faults import FaultKind, Faults
 from eval_pipeline.gateways.demo.replies import question_hash
@@ -241,19 +241,19 @@ def a_stand(folder: Path, gateway: DemoGateway, **changes: Any) -> Stand:
     return stand
 
 
-def asking(stand: Stand, board: list[Tally], *models: Any) -> Any:
+def asking(stand: Stand, board: list[StageProgress], *models: Any) -> Any:
     benchmark = current(stand.journal, stand.settings)
     settings, journal = stand.settings, stand.journal
     launch = Launch("run-1", Mode.FIX)
     return predict(models, benchmark, launch, settings=settings, journal=journal, board=board)
 
 
-def stopped_one(board: list[Tally]) -> Callable[[], bool]:
+def stopped_one(board: list[StageProgress]) -> Callable[[], bool]:
     return lambda: any(tally.stopped for tally in board)
 
 
 def test_a_model_that_waits_for_its_turn_is_not_begun(tmp_path: Path) -> None:
-    board: list[Tally] = []
+    board: list[StageProgress] = []
     with KeepsWaiting(QUESTIONS, STRONG.id, before=0) as gateway:
         stand = a_stand(tmp_path, gateway)
         one_at_a_time = {"concurrency": {"num_workers": WORKERS, "max_concurrent_models": 1}}
@@ -274,7 +274,7 @@ def test_a_model_that_waits_for_its_turn_is_not_begun(tmp_path: Path) -> None:
 
 
 def test_who_waits_for_another_process_waits_no_longer(tmp_path: Path) -> None:
-    board: list[Tally] = []
+    board: list[StageProgress] = []
     with DemoGateway(QUESTIONS) as gateway:
         stand = a_stand(tmp_path, gateway)
         locks = stand.settings.journal / "locks"
@@ -287,7 +287,7 @@ def test_who_waits_for_another_process_waits_no_longer(tmp_path: Path) -> None:
 
 
 def test_who_waits_to_be_asked_again_waits_no_longer(tmp_path: Path) -> None:
-    board: list[Tally] = []
+    board: list[StageProgress] = []
     with DemoGateway(QUESTIONS, faults=Faults(status={STRONG.id: 503})) as gateway:
         stand = a_stand(tmp_path, gateway, requests={"first_wait_s": 600, "longest_wait_s": 600})
         with interrupted(lambda: gateway.requests[STRONG.id] == len(QUESTIONS)):
@@ -300,14 +300,14 @@ def test_who_waits_to_be_asked_again_waits_no_longer(tmp_path: Path) -> None:
 
 
 def test_of_several_runs_the_next_one_is_not_begun_to_be_judged(tmp_path: Path) -> None:
-    board: list[Tally] = []
+    board: list[StageProgress] = []
     with KeepsWaiting(QUESTIONS, JUDGE.id, before=0) as gateway:
         stand = a_stand(tmp_path, gateway)
         for number in (1, 2):
             stand.predict(STRONG, launch=Launch(f"run-{number}", Mode.FRESH))
         work = judge(
             [STRONG.id],
-            JUDGE,
+            [JUDGE],
             Launch("judging"),
             settings=stand.settings,
             journal=stand.journal,
@@ -328,7 +328,7 @@ def test_of_several_runs_the_next_one_is_not_begun_to_be_judged(tmp_path: Path) 
 
 
 def test_verdicts_that_are_being_repeated_land(tmp_path: Path) -> None:
-    board: list[Tally] = []
+    board: list[StageProgress] = []
     with KeepsWaiting(QUESTIONS, JUDGE.id, before=len(QUESTIONS)) as gateway:
         stand = a_stand(tmp_path, gateway)
         listed = Sighting(model=JUDGE, selected=True, seen_at=NOON)
@@ -338,7 +338,7 @@ def test_verdicts_that_are_being_repeated_land(tmp_path: Path) -> None:
         warehouse = Warehouse(stand.settings.database, stand.journal)
         warehouse.publish()
         with warehouse.reading() as db:
-            drawn = draw(db, len(QUESTIONS))
+            drawn = sample_answers(db, len(QUESTIONS))
 
         def then() -> None:
             wait_for(stopped_one(board))
@@ -352,7 +352,7 @@ def test_verdicts_that_are_being_repeated_land(tmp_path: Path) -> None:
 
 
 def test_code_that_waits_for_a_place_is_not_graded_and_what_is_being_graded_is() -> None:
-    places, graded, left = Places(1), list[str](), list[str]()
+    places, graded, left = Slots(1), list[str](), list[str]()
     stop_seen = threading.Event()
 
     async def grade(name: str) -> None:

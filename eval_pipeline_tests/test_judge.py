@@ -244,7 +244,7 @@ def test_two_judgings_at_once_pay_once(stand: Stand) -> None:
         launches = [Launch("one"), Launch("two")]
         await asyncio.gather(
             *(
-                judge(["demo/strong"], JUDGE, one, settings=stand.settings, journal=stand.journal)
+                judge(["demo/strong"], [JUDGE], one, settings=stand.settings, journal=stand.journal)
                 for one in launches
             )
         )

@@ -9,11 +9,11 @@ from typing import Any, cast
 
 import pytest
 
-from eval_pipeline.evaluation.grading import Reviewing
+from eval_pipeline.evaluation.grading import CodeReviewer, ModelJudge
 from eval_pipeline.evaluation.judge import judge
 from eval_pipeline.evaluation.predict import Launch
-from eval_pipeline.evaluation.requests import Asking
-from eval_pipeline.evaluation.workers import Shift
+from eval_pipeline.evaluation.requests import ModelClient
+from eval_pipeline.evaluation.workers import WorkerPool
 from eval_pipeline.gateways.chat import Asked, ChatReply, ChatRequest
 from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.journal import ITEMS, Journal
@@ -227,7 +227,7 @@ def test_a_reviewer_is_asked_about_code_that_has_passed(tmp_path: Path, tasks: P
         run_async(
             judge(
                 ["demo/strong"],
-                JUDGE,
+                [JUDGE],
                 Launch("judging"),
                 settings=stand.settings,
                 journal=stand.journal,
@@ -262,13 +262,13 @@ def test_what_a_stopped_review_has_cost_is_not_lost() -> None:
         verdict = {"extracted_answer": None, "reasoning": "", "correct": True, "confidence": None}
         return Asked(ChatReply(json.dumps(verdict), 0.1), None, 1, Usage(cost_usd=0.25))
 
-    asking, shift = cast("Asking", SimpleNamespace(ask=ask_once)), cast("Shift", None)
+    client, pool = cast("ModelClient", SimpleNamespace(ask=ask_once)), cast("WorkerPool", None)
     formats = ReplyFormats(("json_schema",))
-    reviewing = Reviewing(JUDGE, asking, "{task} {criterion} {files}", None, formats)
+    judge_model = ModelJudge(JUDGE, client, "{task} {criterion} {files}", None, formats)
 
     with pytest.raises(ReviewError, match="was stopped") as stopped:
         task = a_task(config=TaskConfig(review=("It is short.", "It is fast.")))
-        run_async(reviewing.within(shift).review(task, task.answer))
+        run_async(CodeReviewer(judge_model, pool).review(task, task.answer))
 
     assert stopped.value.usage.cost_usd == 0.25
 

@@ -15,7 +15,7 @@ from eval_pipeline.defs.launch import evaluate
 from eval_pipeline.evaluation.catalog import refresh
 from eval_pipeline.evaluation.judge import judge
 from eval_pipeline.evaluation.predict import Launch
-from eval_pipeline.evaluation.workers import Tally
+from eval_pipeline.evaluation.workers import StageProgress
 from eval_pipeline.gateways.demo.faults import Faults
 from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.records.model import Model, Prices
@@ -46,7 +46,7 @@ def other(stand: Stand) -> Iterator[DemoGateway]:
 
 def judge_by(
     stand: Stand, *judges: Model, launch: Launch | None = None, models: Sequence[str] = ()
-) -> list[Tally]:
+) -> list[StageProgress]:
     return run_async(
         judge(
             models or ["demo/strong"],

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from eval_pipeline.defs.metadata import listed, markdown, tallied
-from eval_pipeline.evaluation.workers import Tally
+from eval_pipeline.evaluation.workers import StageProgress
 
 HOSTILE = [
     "![seen](http://127.0.0.1/pixel.png)",
@@ -82,7 +82,7 @@ def test_a_table_shows_texts_as_they_are(one: str, other: str) -> None:
 
 @pytest.mark.parametrize("said", HOSTILE)
 def test_why_a_model_was_stopped_is_no_markdown(said: str) -> None:
-    tally = Tally("lab/m", "asked", stopped=said, warnings=[f"lab/m: {said}"])
+    tally = StageProgress("lab/m", "asked", stopped=said, warnings=[f"lab/m: {said}"])
 
     told = tallied([tally])
 

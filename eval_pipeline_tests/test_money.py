@@ -10,13 +10,13 @@ import pytest
 from pydantic import JsonValue
 
 from eval_pipeline.evaluation.budget import (
-    Account,
+    BudgetLimit,
     BudgetReached,
     Expected,
     Forecast,
-    Ledger,
-    Purse,
-    priced,
+    RunBudget,
+    SpendTracker,
+    with_cost,
 )
 from eval_pipeline.gateways.chat import ChatRequest
 from eval_pipeline.gateways.rate_limiter import StopSignal
@@ -94,7 +94,7 @@ PRICES = Prices(prompt=0.001, completion=0.01)
 def test_a_cost_is_reported_or_else_estimated(
     usage: Usage, prices: Prices, cost: float | None, estimated: bool
 ) -> None:
-    known = priced(usage, prices)
+    known = with_cost(usage, prices)
 
     assert known.cost_usd == (None if cost is None else pytest.approx(cost))
     assert known.cost_estimated is estimated
@@ -120,8 +120,8 @@ def expecting(usd: float, *, untried: bool = False) -> Callable[[], Expected]:
     return lambda: Expected(tokens=1, cost_usd=usd, untried=untried)
 
 
-def an_account(limit: float, spent: float = 0.0) -> Account:
-    return Account([Purse("run", limit, spent)])
+def an_account(limit: float, spent: float = 0.0) -> RunBudget:
+    return RunBudget([BudgetLimit("run", limit, spent)])
 
 
 def test_a_spent_purse_lets_nothing_through_and_says_which() -> None:
@@ -135,7 +135,8 @@ def test_one_request_may_always_try_what_is_left() -> None:
     asyncio.run(account.reserve(expecting(50), StopSignal()))
     account.settle(50, 0.02)
 
-    assert account.purses[0].reached
+    with pytest.raises(BudgetReached):
+        account.limits[0].check()
 
 
 def test_near_the_end_requests_wait_for_what_others_really_cost() -> None:
@@ -157,8 +158,8 @@ def test_near_the_end_requests_wait_for_what_others_really_cost() -> None:
 
     asyncio.run(work())
 
-    assert account.purses[0].spent_usd == pytest.approx(0.6)
-    assert account.purses[0].reserved_usd == pytest.approx(0)
+    assert account.limits[0].spent_usd == pytest.approx(0.6)
+    assert account.limits[0].reserved_usd == pytest.approx(0)
 
 
 def test_until_the_first_request_has_ended_no_other_is_made() -> None:
@@ -184,7 +185,7 @@ def test_until_the_first_request_has_ended_no_other_is_made() -> None:
     asyncio.run(work())
 
     assert most == [1, 1, 2, 1]
-    assert account.purses[0].spent_usd == 120
+    assert account.limits[0].spent_usd == 120
 
 
 def test_a_failure_teaches_nothing_and_several_are_not_waited_out() -> None:
@@ -206,12 +207,12 @@ def judged_for(usd: float, prediction: Prediction) -> Judgement:
     return a_judgement(prediction).model_copy(update={"usage": Usage(cost_usd=usd)})
 
 
-def purses(folder: Path, *records: Prediction | Judgement) -> dict[str, float]:
+def spent_of(folder: Path, *records: Prediction | Judgement) -> dict[str, float]:
     """What each purse of run-1 of demo/strong already holds, with these in the journal."""
     journal = a_journal(folder, a_run(), *records)
     budget = Budget(usd_per_run=100, usd_per_model=100, usd_per_day=100)
-    account = Ledger(budget, journal).account("run-1", "demo/strong")
-    return {purse.purpose: round(purse.spent_usd, 6) for purse in account.purses}
+    account = SpendTracker(budget, journal).run_budget("run-1", "demo/strong")
+    return {limit.purpose: round(limit.spent_usd, 6) for limit in account.limits}
 
 
 def test_earlier_launches_other_models_and_the_judge_count(tmp_path: Path) -> None:
@@ -222,14 +223,17 @@ def test_earlier_launches_other_models_and_the_judge_count(tmp_path: Path) -> No
     yesterday = paid(16, prediction_id="p4", finished_at=now() - timedelta(days=1))
     taken_over = paid(32, prediction_id="p5", carried_from="run-0", finished_at=now())
 
-    spent = purses(tmp_path, mine, judgement, other_model, other_run, yesterday, taken_over)
+    spent = spent_of(tmp_path, mine, judgement, other_model, other_run, yesterday, taken_over)
 
     assert spent == {"run": 23, "model": 19, "day": 13}
 
 
 def test_models_of_a_launch_draw_on_the_same_purse(tmp_path: Path) -> None:
-    ledger = Ledger(Budget(usd_per_run=10, usd_per_model=6), Journal(tmp_path))
-    strong, weak = ledger.account("run-1", "demo/strong"), ledger.account("run-1", "demo/weak")
+    ledger = SpendTracker(Budget(usd_per_run=10, usd_per_model=6), Journal(tmp_path))
+    strong, weak = (
+        ledger.run_budget("run-1", "demo/strong"),
+        ledger.run_budget("run-1", "demo/weak"),
+    )
 
     asyncio.run(strong.reserve(expecting(1), StopSignal()))
     strong.settle(1, 7)
@@ -243,8 +247,11 @@ def test_models_of_a_launch_draw_on_the_same_purse(tmp_path: Path) -> None:
 
 
 def test_models_that_nobody_has_tried_do_not_wait_for_each_other(tmp_path: Path) -> None:
-    ledger = Ledger(Budget(usd_per_run=10), Journal(tmp_path))
-    strong, weak = ledger.account("run-1", "demo/strong"), ledger.account("run-1", "demo/weak")
+    ledger = SpendTracker(Budget(usd_per_run=10), Journal(tmp_path))
+    strong, weak = (
+        ledger.run_budget("run-1", "demo/strong"),
+        ledger.run_budget("run-1", "demo/weak"),
+    )
 
     async def begin_both() -> None:
         await strong.reserve(expecting(1, untried=True), StopSignal())
@@ -253,13 +260,13 @@ def test_models_that_nobody_has_tried_do_not_wait_for_each_other(tmp_path: Path)
 
     asyncio.run(begin_both())
 
-    assert strong.purses[0] is weak.purses[0]
-    assert strong.purses[0].underway == 2
+    assert strong.limits[0] is weak.limits[0]
+    assert strong.limits[0].underway == 2
 
 
 def test_without_a_budget_nothing_is_looked_up(tmp_path: Path) -> None:
     missing = Journal(tmp_path / "not there")
 
-    account = Ledger(Budget(), missing).account("run-1", "demo/strong")
+    account = SpendTracker(Budget(), missing).run_budget("run-1", "demo/strong")
 
-    assert account.purses == []
+    assert account.limits == []

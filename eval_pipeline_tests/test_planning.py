@@ -12,7 +12,7 @@ from eval_pipeline.errors import RunError
 from eval_pipeline.evaluation.grading import STEPS
 from eval_pipeline.evaluation.plan import ModelPlan, check_budgets, draw_up
 from eval_pipeline.evaluation.predict import Launch
-from eval_pipeline.evaluation.reuse import ENOUGH_ALIKE, Likeness, Versions, short
+from eval_pipeline.evaluation.reuse import ENOUGH_ALIKE, RequestMatcher, Versions, short
 from eval_pipeline.evaluation.state import ReplyKey
 from eval_pipeline.gateways.demo.faults import Faults
 from eval_pipeline.gateways.demo.server import DemoGateway
@@ -453,9 +453,10 @@ def test_of_many_requests_alike_some_are_compared_and_of_changed_ones_all(tmp_pa
         built.append(reply.key)
         return after.items[reply.key].question
 
-    alike = Likeness(run, Versions(after, journal), request_hash)
+    alike = RequestMatcher(run, Versions(journal, after), request_hash)
     found = [
-        alike(earlier, ReplyKey(key, 0), short(item.question)) for key, item in before.items.items()
+        alike(earlier, number, short(item.question))
+        for number, item in enumerate(before.items.values())
     ]
 
     assert [number for number, same in enumerate(found) if not same] == [99, 199, 299, 399]

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from eval_pipeline.evaluation.predict import Launch, predict
-from eval_pipeline.evaluation.reuse import carry_over
+from eval_pipeline.evaluation.reuse import reuse_answers
 from eval_pipeline.evaluation.state import Pending
 from eval_pipeline.gateways.demo.faults import Faults
 from eval_pipeline.gateways.demo.server import DemoGateway
@@ -324,7 +324,7 @@ def test_a_launch_that_is_cancelled_waits_for_what_is_being_taken_over(
     stand: Stand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stand.predict(STRONG)
-    original, began, ended = carry_over, threading.Event(), threading.Event()
+    original, began, ended = reuse_answers, threading.Event(), threading.Event()
 
     def slow(*args: Any) -> Pending:
         began.set()
@@ -333,7 +333,7 @@ def test_a_launch_that_is_cancelled_waits_for_what_is_being_taken_over(
         ended.set()
         return left
 
-    monkeypatch.setattr("eval_pipeline.evaluation.predict.carry_over", slow)
+    monkeypatch.setattr("eval_pipeline.evaluation.predict.reuse_answers", slow)
     settings = sampled(stand, 2)
     benchmark = current(stand.journal, settings)
 

@@ -20,7 +20,7 @@ from eval_pipeline.cli.progress import (
     percent,
     shortened,
 )
-from eval_pipeline.defs.metadata import Board
+from eval_pipeline.defs.metadata import StageProgressList
 from eval_pipeline.defs.resources import WarehouseResource, build_resources
 from eval_pipeline.evaluation.progress import (
     Follower,
@@ -34,7 +34,7 @@ from eval_pipeline.evaluation.progress import (
     under_way,
     watching,
 )
-from eval_pipeline.evaluation.workers import Tally
+from eval_pipeline.evaluation.workers import StageProgress
 from eval_pipeline.journal import SIGHTINGS
 from eval_pipeline.records.model import Sighting
 from eval_pipeline.records.outcome import Outcome
@@ -47,9 +47,9 @@ SCREEN = 24
 LONG = "vendor/a-model-with-a-name-that-nobody-can-remember-preview-2026-01-01:provider"
 
 
-def a_tally(model: str = "lab/m", planned: int = 140, **outcomes: int) -> Tally:
+def a_tally(model: str = "lab/m", planned: int = 140, **outcomes: int) -> StageProgress:
     counted = Counter({Outcome(outcome): count for outcome, count in outcomes.items()})
-    return Tally(model, "asked", planned=planned, outcomes=counted)
+    return StageProgress(model, "asked", planned=planned, outcomes=counted)
 
 
 def lines_of(stage: Stage, width: int, height: int | None = SCREEN) -> list[str]:
@@ -114,9 +114,9 @@ def test_a_board_is_seen_from_outside_of_dagster(tmp_path: Path) -> None:
 
     @dg.asset
     def judged(context: dg.AssetExecutionContext) -> None:
-        board = Board(context)
+        board = StageProgressList(context)
 
-        async def work() -> list[Tally]:
+        async def work() -> list[StageProgress]:
             board.append(a_tally("demo/strong", 2, ok=1))
             while_at_work.extend(Follower(watch, 0.0).look(1.0).standings)
             return board
@@ -143,12 +143,12 @@ def test_a_board_is_seen_from_outside_of_dagster(tmp_path: Path) -> None:
         (a_tally(planned=2, ok=1, timeout=1), False, State.DONE),
         (a_tally(planned=2, ok=2), True, State.DONE),
         (a_tally(planned=2, ok=1), True, State.CUT_SHORT),
-        (Tally("lab/m", "asked", planned=2, stopped="why"), False, State.STOPPED),
-        (Tally("lab/m", "asked", stopped="why"), True, State.STOPPED),
+        (StageProgress("lab/m", "asked", planned=2, stopped="why"), False, State.STOPPED),
+        (StageProgress("lab/m", "asked", stopped="why"), True, State.STOPPED),
     ],
 )
 def test_a_tally_tells_what_is_being_done_about_its_model(
-    tally: Tally, over: bool, state: State
+    tally: StageProgress, over: bool, state: State
 ) -> None:
     assert state_of(tally, over=over) is state
 
@@ -350,7 +350,7 @@ def test_a_screen_of_few_lines_still_shows_somebody_at_work() -> None:
 def test_simulated_models_are_called_so_once(
     simulated: set[str], judges: list[str], header: str, names: list[str]
 ) -> None:
-    tallies = [Tally(name, "judged", planned=3) for name in ("demo/a", "demo/b")]
+    tallies = [StageProgress(name, "judged", planned=3) for name in ("demo/a", "demo/b")]
 
     first, *models = lines_of(Stage(tallies, judges, simulated=simulated), 100)
 

@@ -26,10 +26,10 @@ from pathlib import Path
 from eval_pipeline.cli.progress import following
 from eval_pipeline.records.outcome import Outcome
 from eval_pipeline.evaluation.progress import Stage, under_way
-from eval_pipeline.evaluation.workers import Tally
+from eval_pipeline.evaluation.workers import StageProgress
 
 log = logging.getLogger("eval_pipeline.evaluation")
-tallies = [Tally("lab/" + name, "asked", planned=100) for name in ("one", "two")]
+tallies = [StageProgress("lab/" + name, "asked", planned=100) for name in ("one", "two")]
 with following(as_json="--json" in sys.argv), under_way(lambda: Stage(tallies)):
     log.info("Begun with [red]two[/red]\\x1b[2J")
     print("For whoever reads stdout.")

@@ -12,8 +12,8 @@ import pytest
 
 from eval_pipeline.errors import RunError
 from eval_pipeline.evaluation.predict import Launch
-from eval_pipeline.evaluation.rejudge import Drawn, draw, rejudge
-from eval_pipeline.evaluation.workers import Tally
+from eval_pipeline.evaluation.rejudge import SampledAnswer, rejudge, sample_answers
+from eval_pipeline.evaluation.workers import StageProgress
 from eval_pipeline.gateways.demo.faults import Faults
 from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.journal import REJUDGED, SIGHTINGS, VERSIONS
@@ -48,12 +48,12 @@ class Bench(Stand):
         seen = [Sighting(model=model, selected=True, seen_at=NOON) for model in models]
         self.journal.write_whole(SIGHTINGS, "the only one", records=seen)
 
-    def draw(self, answers: int = 5, judge: str | None = None) -> list[Drawn]:
+    def draw(self, answers: int = 5, judge: str | None = None) -> list[SampledAnswer]:
         self.warehouse.publish()
         with self.warehouse.reading() as db:
-            return draw(db, answers, judge)
+            return sample_answers(db, answers, judge)
 
-    def rejudge(self, answers: int = 5, repeats: int = 2, **changes: Any) -> list[Tally]:
+    def rejudge(self, answers: int = 5, repeats: int = 2, **changes: Any) -> list[StageProgress]:
         wanted = {"reliability": {"repeats": repeats}, **changes}
         return run_async(
             rejudge(
@@ -92,7 +92,7 @@ def stand(tmp_path: Path, prepared: Path) -> Iterator[Bench]:
         yield Bench(tmp_path, gateway, questions=QUESTIONS)
 
 
-def asked(tallies: list[Tally]) -> list[int]:
+def asked(tallies: list[StageProgress]) -> list[int]:
     return [tally.asked for tally in tallies]
 
 
@@ -307,7 +307,7 @@ def test_replies_are_drawn_from_the_published_version_if_it_has_any_verdict(
     )
 
     with warehouse.reading() as db:
-        drawn = draw(db, 10)
+        drawn = sample_answers(db, 10)
     assert {one.run_id for one in drawn} == {drawn_from}
     benchmark = minted if drawn_from == "minted" else draft
     assert {one.benchmark_version for one in drawn} == {benchmark.version.benchmark_version}
@@ -331,7 +331,7 @@ def test_what_a_version_of_a_judge_has_not_scored_of_the_published_one_is_drawn_
     )
 
     with warehouse.reading() as db:
-        drawn = Counter((one.judge_version, one.run_id) for one in draw(db, 10))
+        drawn = Counter((one.judge_version, one.run_id) for one in sample_answers(db, 10))
     assert drawn == {("v1", "minted"): 2, ("v2", "draft"): 3}
 
 
@@ -354,7 +354,7 @@ def test_a_judge_who_has_judged_nothing_can_not_be_named(stand: Bench) -> None:
 def test_two_launches_at_once_do_not_pay_twice(stand: Bench) -> None:
     drawn = stand.draw(5)
 
-    async def both() -> tuple[list[Tally], list[Tally]]:
+    async def both() -> tuple[list[StageProgress], list[StageProgress]]:
         how: dict[str, Any] = {"settings": stand.settings, "journal": stand.journal}
         return await asyncio.gather(rejudge(drawn, "a", **how), rejudge(drawn, "b", **how))
 

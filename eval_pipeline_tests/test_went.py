@@ -11,7 +11,7 @@ import pytest
 from eval_pipeline.defs.metadata import Metadata, how_asking_went, how_judging_went
 from eval_pipeline.defs.partitions import RANGE_END, RANGE_START
 from eval_pipeline.evaluation.predict import Launch
-from eval_pipeline.evaluation.workers import Tally
+from eval_pipeline.evaluation.workers import StageProgress
 from eval_pipeline.gateways.demo.faults import Faults
 from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.records.prediction import Judgement, Prediction
@@ -176,7 +176,7 @@ def went(
     warehouse.publish()
     launch = Launch("launch", continue_run=continued)
     with warehouse.reading() as db:
-        tallies = [Tally("demo/strong", "asked")]
+        tallies = [StageProgress("demo/strong", "asked")]
         return how_asking_went(db, tallies, experiment, launch)["demo/strong"]
 
 

@@ -15,17 +15,17 @@ from pydantic import AwareDatetime, ConfigDict
 from eval_pipeline.analysis.analyst import Analyst
 from eval_pipeline.analysis.evidence import Evidence, read_found
 from eval_pipeline.analysis.failures import Failure, find_failed, find_latest, to_analyse
-from eval_pipeline.evaluation.budget import Ledger, unpriced
+from eval_pipeline.evaluation.budget import SpendTracker, price_warning
 from eval_pipeline.evaluation.catalog import look_up
-from eval_pipeline.evaluation.requests import Asking, how_to_ask
+from eval_pipeline.evaluation.requests import ModelClient, model_client
 from eval_pipeline.evaluation.usage import usual
 from eval_pipeline.evaluation.workers import (
-    Shift,
-    Tally,
+    StageProgress,
+    WorkerPool,
     compact,
     holding,
+    log_summary,
     stopped_by_trouble,
-    tell,
     unless_stopped,
 )
 from eval_pipeline.gateways.pool import Gateways
@@ -157,8 +157,8 @@ async def analyse(
     journal: Journal,
     analyst: Model,
     fresh: bool = False,
-    board: list[Tally] | None = None,
-) -> list[Tally]:
+    board: list[StageProgress] | None = None,
+) -> list[StageProgress]:
     """Has the analyst explain what it has not explained in this way yet; one tally per model.
 
     With `fresh`, what it has explained before this launch is explained anew. The warehouse has to
@@ -167,7 +167,7 @@ async def analyse(
     by_model: dict[str, list[Failure]] = defaultdict(list)
     for failure in dict.fromkeys(failures):
         by_model[failure.model].append(failure)
-    tallies = {model: Tally(model, "analysed") for model in by_model}
+    tallies = {model: StageProgress(model, "analysed") for model in by_model}
     if board is not None:
         board.extend(tallies.values())
     if not tallies:
@@ -178,11 +178,11 @@ async def analyse(
             stage = _Analyse(
                 Analyst(analyst, settings.analysis.max_tokens),
                 # The failures of all models go to the same analyst, so they share its pace.
-                how_to_ask(analyst, settings, gateways, most),
+                model_client(analyst, settings, gateways, most),
                 launch,
                 settings,
                 journal,
-                Ledger(settings.budget, journal),
+                SpendTracker(settings.budget, journal),
                 fresh,
             )
             for model, failed in by_model.items():
@@ -213,23 +213,23 @@ _Items = Mapping[ItemKey, Item]
 @dataclass(frozen=True)
 class _Analyse:
     analyst: Analyst
-    asking: Asking
+    asking: ModelClient
     launch: str
     settings: Settings
     journal: Journal
-    ledger: Ledger
+    ledger: SpendTracker
     fresh: bool
     items: dict[str, _Items] = field(default_factory=dict)
     loading: Lock = field(default_factory=Lock)
 
-    async def run(self, model: str, failures: Sequence[Failure], tally: Tally) -> None:
+    async def run(self, model: str, failures: Sequence[Failure], tally: StageProgress) -> None:
         """Explains what is pending of one model, and tells what came of it."""
         with about(model=model):
             await self._explain(model, failures, tally)
             if tally.planned or tally.stopped:
-                tell(tally)
+                log_summary(tally)
 
-    async def _explain(self, model: str, failures: Sequence[Failure], tally: Tally) -> None:
+    async def _explain(self, model: str, failures: Sequence[Failure], tally: StageProgress) -> None:
         """Run by run: each has a budget of its own."""
         with stopped_by_trouble(tally):
             async with holding(self.journal.claim(DIAGNOSES, model)):
@@ -242,11 +242,11 @@ class _Analyse:
                             await self._explain_run(model, run_id, failed, tally)
 
     async def _explain_run(
-        self, model: str, run_id: str, failures: Sequence[Failure], tally: Tally
+        self, model: str, run_id: str, failures: Sequence[Failure], tally: StageProgress
     ) -> None:
-        shift = Shift(
+        pool = WorkerPool(
             tally,
-            self.ledger.account(run_id, model),
+            self.ledger.run_budget(run_id, model),
             num_workers=self.settings.analysis.num_workers,
             stop_after_failures=self.settings.requests.stop_after_failures,
         )
@@ -262,11 +262,11 @@ class _Analyse:
                     tally.planned -= 1
                     log.warning("%s: the reply to %s is gone.", model, failure.item_id)
                     return
-                ask = partial(self.asking.ask, shift=shift)
+                ask = partial(self.asking.ask, pool=pool)
                 given = await self.analyst.explain(evidence, ask)
-                await shift.land(self._diagnosis(evidence, given), writer)
+                await pool.record(self._diagnosis(evidence, given), writer)
 
-            await shift.work_through(failures, do)
+            await pool.work_through(failures, do)
         await compact(self.journal, DIAGNOSES, model, run_id)
 
     def _diagnosis(self, evidence: Evidence, given: ParsedReply[Explanation]) -> Diagnosis:
@@ -297,7 +297,7 @@ class _Analyse:
         )
 
     async def _announce(
-        self, run_id: str, tally: Tally, failures: Sequence[Failure], read: "_Read"
+        self, run_id: str, tally: StageProgress, failures: Sequence[Failure], read: "_Read"
     ) -> None:
         """Says what is to be done and what it may cost, judged by the first of it."""
         usd = await self._guess_usd(failures, read)
@@ -327,11 +327,10 @@ class _Analyse:
         guesses = [self.asking.forecast.guess(self.analyst.request(one)).cost_usd for one in few]
         return sum(guesses) / max(len(guesses), 1)
 
-    def _warn(self, tally: Tally) -> None:
-        warning = unpriced(self.analyst.model, self.settings.budget)
+    def _warn(self, tally: StageProgress) -> None:
+        warning = price_warning(self.analyst.model, self.settings.budget)
         if warning and tally.planned:
-            log.warning(warning)
-            tally.warnings.append(warning)
+            tally.warn(warning)
 
     def _pending(self, model: str, failures: Sequence[Failure]) -> dict[str, list[Failure]]:
         """What has no explanation yet, by run."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from eval_pipeline.analysis.analyse import PassedOver, Scope, analyst_of, chosen_runs, scope_of
 from eval_pipeline.analysis.report.write import reports_on
 from eval_pipeline.analysis.tables import analysed_table
-from eval_pipeline.cli.entry import end_in_order
+from eval_pipeline.cli.interrupts import end_in_order
 from eval_pipeline.cli.output import End, complain, end, print_json, results, say, show
 from eval_pipeline.cli.progress import following
 from eval_pipeline.cli.summary import NAMES, Ended, conclude
@@ -24,8 +24,8 @@ from eval_pipeline.defs.launch import Evaluation, Instance, analyse_runs, evalua
 from eval_pipeline.evaluation.catalog import look, look_up, pick
 from eval_pipeline.evaluation.predict import Launch
 from eval_pipeline.evaluation.progress import Watch, watching
-from eval_pipeline.evaluation.runs import check_filter, untold, untold_error
-from eval_pipeline.evaluation.workers import Tally
+from eval_pipeline.evaluation.runs import untold, untold_error
+from eval_pipeline.evaluation.workers import StageProgress
 from eval_pipeline.journal import RUNS
 from eval_pipeline.journal.deployment import open_journal, refuse_production
 from eval_pipeline.journal.locks import running_run_ids
@@ -35,6 +35,7 @@ from eval_pipeline.runtime import graceful_interrupt, raise_if_interrupted, run_
 from eval_pipeline.settings.sections import Selection
 from eval_pipeline.settings.settings import Settings
 from eval_pipeline.suites.benchmark import load_benchmark
+from eval_pipeline.suites.listing import check_filter
 from eval_pipeline.text import printable
 
 if TYPE_CHECKING:  # imported late: `evals --help` does without these
@@ -320,7 +321,7 @@ def _conclude(
     _tell(scope, reports, failures or _troubles(tallies), how=how, as_json=as_json)
 
 
-def _troubles(tallies: Sequence[Tally]) -> list[str]:
+def _troubles(tallies: Sequence[StageProgress]) -> list[str]:
     """What was said where something could not be explained, of each model one thing."""
     told = ((one.model, one.stopped if one.failed else one.trouble) for one in tallies)
     return [f"{model}: {text}" for model, text in told if text]

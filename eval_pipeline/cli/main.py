@@ -25,7 +25,7 @@ from eval_pipeline.cli import (
     show,
     web,
 )
-from eval_pipeline.cli.entry import end_in_order
+from eval_pipeline.cli.interrupts import end_in_order
 from eval_pipeline.cli.output import (
     End,
     LastResort,

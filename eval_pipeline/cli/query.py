@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from eval_pipeline.cli.entry import end_in_order
+from eval_pipeline.cli.interrupts import end_in_order
 from eval_pipeline.cli.options import AsJson
 from eval_pipeline.cli.output import WIDE, console, escaped, open_warehouse, say, show
 from eval_pipeline.errors import MendableError

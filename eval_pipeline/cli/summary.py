@@ -9,7 +9,7 @@ from eval_pipeline.cli.output import End, complain, end, open_warehouse, print_j
 from eval_pipeline.errors import MendableError
 from eval_pipeline.evaluation.progress import Watch
 from eval_pipeline.evaluation.state import PAST_RUNS
-from eval_pipeline.evaluation.workers import Tally, WorkedOn
+from eval_pipeline.evaluation.workers import StageProgress, WorkedOn
 from eval_pipeline.gateways.model_lists import shown
 from eval_pipeline.journal.deployment import open_journal
 from eval_pipeline.records.outcome import Outcome
@@ -70,7 +70,7 @@ NAMES = {
 class Ended:
     """What is known at the end of a launch: what the stages counted, and what went wrong."""
 
-    tallies: Sequence[Tally]
+    tallies: Sequence[StageProgress]
     failures: Sequence[str]
     interrupted: bool
     # Whether it asked about a part of the items only, so that no leaderboard shows it.
@@ -109,7 +109,7 @@ class Ended:
         return [one for one in self.failures if not one.startswith(following)]
 
     @staticmethod
-    def in_vain(tally: Tally) -> int:
+    def in_vain(tally: StageProgress) -> int:
         """How much of it has to be tried again."""
         return sum(count for outcome, count in tally.outcomes.items() if not outcome.is_result)
 

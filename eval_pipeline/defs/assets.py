@@ -17,7 +17,7 @@ from eval_pipeline.defs.config import (
     ReportsConfig,
 )
 from eval_pipeline.defs.metadata import (
-    Board,
+    StageProgressList,
     described,
     fail_if_nobody_could,
     how_analysing_went,
@@ -43,8 +43,8 @@ from eval_pipeline.defs.versions import CATALOG, code_version, data_version
 from eval_pipeline.evaluation.catalog import look_up, refresh
 from eval_pipeline.evaluation.judge import judge
 from eval_pipeline.evaluation.predict import predict
-from eval_pipeline.evaluation.rejudge import draw, rejudge
-from eval_pipeline.evaluation.workers import Tally
+from eval_pipeline.evaluation.rejudge import rejudge, sample_answers
+from eval_pipeline.evaluation.workers import StageProgress
 from eval_pipeline.journal import ITEMS, RUNS, SIGHTINGS, VERSIONS
 from eval_pipeline.journal.deployment import open_journal
 from eval_pipeline.journal.locks import running_run_ids
@@ -110,7 +110,7 @@ def predictions(
     places = GatewaySlots.of(settings).hold
     settings, journal = config.apply(settings), warehouse.journal
     models, benchmark = look_up(journal, asked_models(context)), current(journal, settings)
-    launch, board = config.launch(context.run), Board(context)
+    launch, board = config.launch(context.run), StageProgressList(context)
     work = predict(
         models, benchmark, launch, settings=settings, journal=journal, board=board, places=places
     )
@@ -132,7 +132,7 @@ def judged(
     warehouse: WarehouseResource,
 ) -> dg.MaterializeResult[None]:
     """One verdict per reply and judge; judges whatever has no score yet, for all models at once."""
-    settings, board = config.apply(settings), Board(context)
+    settings, board = config.apply(settings), StageProgressList(context)
     # Within a run that carries partitions, only those models' replies.
     models = models_of(context) or warehouse.journal.parts(RUNS)
     work = _judging(
@@ -153,9 +153,9 @@ def _judging(
     run: dg.DagsterRun,
     *,
     settings: Settings,
-    board: Board,
+    board: StageProgressList,
     warehouse: WarehouseResource,
-) -> Coroutine[Any, Any, list[Tally]]:
+) -> Coroutine[Any, Any, list[StageProgress]]:
     journal = warehouse.journal
     return judge(
         models,
@@ -181,8 +181,8 @@ def judge_reliability(
     told = load_labels(settings, journal)
     warehouse.publish()
     with warehouse.get_connection() as db:
-        drawn = draw(db, settings.reliability.answers, config.judge)
-    launch, board = config.launch(context.run), Board(context)
+        drawn = sample_answers(db, settings.reliability.answers, config.judge)
+    launch, board = config.launch(context.run), StageProgressList(context)
     work = rejudge(drawn, launch, settings=settings, journal=journal, board=board)
     tallies = board.run(work, settings, warehouse, judges=sorted({one.judge for one in drawn}))
     report = write_report(warehouse, settings, tallies, told)
@@ -201,7 +201,7 @@ def run_reports(
     warehouse: WarehouseResource,
 ) -> dg.MaterializeResult[None]:
     """Why items failed: an analyst looks into each failure, and each run gets a report on it."""
-    settings, board = config.apply(settings), Board(context)
+    settings, board = config.apply(settings), StageProgressList(context)
     analyst = analyst_of(settings, warehouse.journal)
     scope = _scope(context, config, warehouse)
     work = _analysis(scope, analyst, config, context, settings=settings, board=board)
@@ -222,8 +222,8 @@ def _analysis(
     context: dg.AssetExecutionContext,
     *,
     settings: Settings,
-    board: Board,
-) -> Coroutine[Any, Any, list[Tally]]:
+    board: StageProgressList,
+) -> Coroutine[Any, Any, list[StageProgress]]:
     return analyse(
         scope.failures,
         config.launch(context.run),

@@ -15,8 +15,7 @@ from eval_pipeline.defs.instance import dagster_instance
 from eval_pipeline.defs.notifications import innermost, is_interruption, words_of
 from eval_pipeline.defs.partitions import MODELS, SOME, tags_for
 from eval_pipeline.evaluation.catalog import listed_models, look_up, pick
-from eval_pipeline.evaluation.code_graders import Workshop
-from eval_pipeline.evaluation.runs import check_filter, planned
+from eval_pipeline.evaluation.code_graders import CodeGraderFactory
 from eval_pipeline.evaluation.state import PAST_RUNS
 from eval_pipeline.journal import RUNS, Journal
 from eval_pipeline.journal.deployment import open_journal
@@ -27,6 +26,7 @@ from eval_pipeline.runtime import run_async
 from eval_pipeline.settings.sections import Selection
 from eval_pipeline.settings.settings import CONVEX_KEY, Settings
 from eval_pipeline.suites.benchmark import current, past_items
+from eval_pipeline.suites.listing import check_filter, planned
 
 INPUTS = ("dataset", "model_catalog")
 STAGES = ("predictions", "judged", *RESULTS)
@@ -125,7 +125,7 @@ def _check(evaluation: Evaluation, settings: Settings, journal: Journal) -> None
     look_up(journal, [*settings.judge.models, *settings.coding.reviewers])
     tasks = [item for item in asked if isinstance(item, CodingTask)]
     key = settings.keys.get(CONVEX_KEY)
-    run_async(Workshop(settings.coding, settings.data, convex_key=key).check(tasks))
+    run_async(CodeGraderFactory(settings.coding, settings.data, convex_key=key).check(tasks))
 
 
 def _asked(evaluation: Evaluation, settings: Settings, journal: Journal) -> Iterable[Item]:

@@ -15,7 +15,7 @@ from eval_pipeline.defs.resources import WarehouseResource
 from eval_pipeline.evaluation.catalog import known_models
 from eval_pipeline.evaluation.predict import Launch
 from eval_pipeline.evaluation.progress import Stage, under_way
-from eval_pipeline.evaluation.workers import Tally
+from eval_pipeline.evaluation.workers import StageProgress
 from eval_pipeline.journal.files import swap_in
 from eval_pipeline.records.base import Record, now
 from eval_pipeline.records.diagnosis import Classification
@@ -95,7 +95,7 @@ def rounded(value: int | float | str) -> int | float | str:
     return round(value, DIGITS) if isinstance(value, float) else value
 
 
-def tallied(tallies: Sequence[Tally]) -> Metadata:
+def tallied(tallies: Sequence[StageProgress]) -> Metadata:
     """What a launch of a stage did, in all and for each model."""
     by_model = [
         {
@@ -122,7 +122,7 @@ def tallied(tallies: Sequence[Tally]) -> Metadata:
     }
 
 
-class Board(list[Tally]):
+class StageProgressList(list[StageProgress]):
     """How far each model is, shown in the UI and at the terminal while a stage runs."""
 
     def __init__(self, context: dg.AssetExecutionContext) -> None:
@@ -131,12 +131,12 @@ class Board(list[Tally]):
 
     def run(
         self,
-        work: Coroutine[Any, Any, list[Tally]],
+        work: Coroutine[Any, Any, list[StageProgress]],
         settings: Settings,
         warehouse: WarehouseResource,
         *,
         judges: Sequence[str] = (),
-    ) -> list[Tally]:
+    ) -> list[StageProgress]:
         """Run the stage that counts on this board, and publish its results in any case."""
 
         def describe() -> Stage:
@@ -167,7 +167,7 @@ class Board(list[Tally]):
         )
 
 
-def fail_if_nobody_could(tallies: Sequence[Tally]) -> None:
+def fail_if_nobody_could(tallies: Sequence[StageProgress]) -> None:
     """Fails the step if every model had to be given up; some of many are told in the metadata."""
     if tallies and all(tally.failed for tally in tallies):
         reasons = dict.fromkeys(tally.stopped or "" for tally in tallies)
@@ -245,7 +245,7 @@ class Went(Record):
 
 
 def how_asking_went(
-    db: duckdb.DuckDBPyConnection, tallies: Sequence[Tally], experiment: str, launch: Launch
+    db: duckdb.DuckDBPyConnection, tallies: Sequence[StageProgress], experiment: str, launch: Launch
 ) -> dict[str, Metadata]:
     """For each model its run as a whole, and what this launch did about it."""
     models = [tally.model for tally in tallies]
@@ -266,7 +266,7 @@ def how_asking_went(
 
 
 def how_judging_went(
-    db: duckdb.DuckDBPyConnection, tallies: Sequence[Tally], models: Sequence[str]
+    db: duckdb.DuckDBPyConnection, tallies: Sequence[StageProgress], models: Sequence[str]
 ) -> Metadata:
     """The latest runs (of these models, if any) as a whole, and what this launch did about them."""
     (row,) = rows(query(db, "summaries/verdicts", {"models": list(models)}))
@@ -302,7 +302,7 @@ MOST_WARNINGS = 10
 def write_report(
     warehouse: WarehouseResource,
     settings: Settings,
-    tallies: Sequence[Tally],
+    tallies: Sequence[StageProgress],
     warnings: Sequence[str],
 ) -> Metadata:
     """Write the report on the judges' reliability; return its tables, warnings and path."""

@@ -2,9 +2,8 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import NamedTuple
 
 from pydantic import AwareDatetime, ConfigDict
@@ -26,8 +25,8 @@ TOKENS_PER_REPLY = 1000
 FAILURES_TO_GO_ON_AFTER = 5
 
 
-def priced(usage: Usage, prices: Prices) -> Usage:
-    """Usage with its cost: the gateway's own figure, else an estimate from the catalog's prices."""
+def with_cost(usage: Usage, prices: Prices) -> Usage:
+    """Return usage with its cost: the gateway's own figure, else by the catalog's prices."""
     if usage.cost_usd is not None or prices.prompt is None or prices.completion is None:
         return usage
     if usage.input_tokens is None or usage.output_tokens is None:
@@ -47,8 +46,8 @@ def priced(usage: Usage, prices: Prices) -> Usage:
     return usage.costing(cost)
 
 
-def unpriced(model: Model, budget: Budget) -> str | None:
-    """That a budget may not hold, because nobody says what the model costs."""
+def price_warning(model: Model, budget: Budget) -> str | None:
+    """Return a warning if a budget may not hold because the model has no price."""
     if model.prices.known or all(limit is None for limit in budget.model_dump().values()):
         return None
     return (
@@ -58,7 +57,7 @@ def unpriced(model: Model, budget: Budget) -> str | None:
 
 
 class Expected(NamedTuple):
-    """What one request will probably use; `untried` if none was made yet."""
+    """The expected use of one request; `untried` if none was made yet."""
 
     tokens: float
     cost_usd: float
@@ -67,7 +66,7 @@ class Expected(NamedTuple):
 
 @dataclass
 class Forecast:
-    """What the next request will use: as those before it; before there are any, by its length."""
+    """The expected use of the next request: as those before it; before there are any, by length."""
 
     prices: Prices
     replies: int = 0
@@ -77,7 +76,7 @@ class Forecast:
     failures: int = 0
 
     def expect(self, request: ChatRequest) -> Expected:
-        """The mean of the tokens and the highest cost so far; what is not known is guessed."""
+        """Return the mean of the tokens and the highest cost so far; unknown ones are guessed."""
         if self.replies and self.dearest_usd is not None:
             return Expected(self.tokens / self.replies, self.dearest_usd)
         guess = self.guess(request)
@@ -85,17 +84,17 @@ class Forecast:
         return Expected(guess.tokens, usd, untried=not self.tried)
 
     def guess(self, request: ChatRequest) -> Expected:
-        """From the length of the question alone."""
-        usage = priced(guessed(request), self.prices)
+        """Guess from the length of the question alone."""
+        usage = with_cost(estimate_usage(request), self.prices)
         return Expected(usage.tokens or 0, usage.cost_usd or 0.0)
 
     def fail(self) -> None:
-        """One request more without a reply; after some, nothing is to be learnt by waiting."""
+        """Count a request without a reply; after some, nothing is to be learnt by waiting."""
         self.failures += 1
         self.tried = self.tried or self.failures >= FAILURES_TO_GO_ON_AFTER
 
     def learn(self, usage: Usage) -> None:
-        """One reply more to go by."""
+        """Count a reply."""
         self.tried = True
         self.dearest_usd = max(self.dearest_usd or 0.0, usage.cost_usd or 0.0)
         if usage.tokens is not None:
@@ -103,14 +102,11 @@ class Forecast:
             self.tokens += usage.tokens
 
 
-def guessed(request: ChatRequest) -> Usage:
-    """The tokens that a request will use, by the length of the question alone."""
+def estimate_usage(request: ChatRequest) -> Usage:
+    """Return the tokens that a request will use, by the length of the question alone."""
+    asked = sum(_length(message.get("content")) for message in request.messages)
     replied = min(request.max_tokens or TOKENS_PER_REPLY, TOKENS_PER_REPLY)
-    return Usage(input_tokens=_tokens(request), output_tokens=replied)
-
-
-def _tokens(request: ChatRequest) -> int:
-    return sum(_length(message.get("content")) for message in request.messages)
+    return Usage(input_tokens=asked, output_tokens=replied)
 
 
 def _length(content: object) -> int:
@@ -130,8 +126,8 @@ class BudgetReached(Halted):
 
 
 @dataclass
-class Purse:
-    """Money for one purpose: what it may cost, what it has cost, what is being spent."""
+class BudgetLimit:
+    """A limit for one purpose, with what was spent of it and what requests under way reserve."""
 
     purpose: str
     limit_usd: float
@@ -139,41 +135,40 @@ class Purse:
     reserved_usd: float = 0.0
     underway: int = 0
 
-    @property
-    def reached(self) -> bool:
-        return self.spent_usd >= self.limit_usd
-
     def has_room(self, cost_usd: float) -> bool:
-        """Whether it fits beside what is being spent; one alone may try."""
+        """Return whether it fits beside what is reserved; one request alone may try."""
         usd = self.spent_usd + self.reserved_usd + cost_usd
         return not self.underway or usd <= self.limit_usd
 
-    def sentence(self) -> str:
-        """That it is empty."""
-        limit, spent = f"{self.limit_usd:g}", f"{self.spent_usd:.4f}"
-        return f"The budget of {limit} USD per {self.purpose} is spent ({spent} USD)."
+    def check(self) -> None:
+        """Raise BudgetReached if the limit is spent."""
+        if self.spent_usd >= self.limit_usd:
+            limit, spent = f"{self.limit_usd:g}", f"{self.spent_usd:.4f}"
+            raise BudgetReached(
+                f"The budget of {limit} USD per {self.purpose} is spent ({spent} USD)."
+            )
 
 
 @dataclass
-class Account:
-    """The purses that one run of one model draws on, and how many of its requests are under way."""
+class RunBudget:
+    """The limits on one run of one model, and how many of its requests are under way."""
 
-    purses: Sequence[Purse] = ()
+    limits: Sequence[BudgetLimit] = ()
     waiting: list[asyncio.Future[None]] = field(default_factory=list)
     underway: int = 0
 
     def warning(self, usd: float | None) -> str | None:
-        """That so much more will not be there."""
-        for purse in self.purses:
-            left = purse.limit_usd - purse.spent_usd
+        """Return a warning if a limit leaves less than what is needed."""
+        for limit in self.limits:
+            left = limit.limit_usd - limit.spent_usd
             if usd is not None and usd > left > 0:
-                budget = f"the {purse.limit_usd:g} USD per {purse.purpose}"
+                budget = f"the {limit.limit_usd:g} USD per {limit.purpose}"
                 return f"about {usd:.2f} USD are needed, but only {left:.2f} of {budget} are left."
         return None
 
     async def reserve(self, expect: Callable[[], Expected], halt: StopSignal) -> float:
-        """Sets money aside for a request; at first and near the end it waits for the others."""
-        if not self.purses:
+        """Reserve money for a request; at first and near the end it waits for the others."""
+        if not self.limits:
             return 0.0
         while not self._has_room(expected := expect()):
             self._check()
@@ -181,31 +176,30 @@ class Account:
             await future
         self._check()
         self.underway += 1
-        for purse in self.purses:
-            purse.reserved_usd += expected.cost_usd
-            purse.underway += 1
+        for limit in self.limits:
+            limit.reserved_usd += expected.cost_usd
+            limit.underway += 1
         return expected.cost_usd
 
     def _has_room(self, expected: Expected) -> bool:
         """The model's first request shows what the others cost; other models need not wait."""
         if expected.untried and self.underway:
             return False
-        return all(purse.has_room(expected.cost_usd) for purse in self.purses)
+        return all(limit.has_room(expected.cost_usd) for limit in self.limits)
 
     def _check(self) -> None:
-        for purse in self.purses:
-            if purse.reached:
-                raise BudgetReached(purse.sentence())
+        for limit in self.limits:
+            limit.check()
 
     def settle(self, reserved_usd: float, cost_usd: float) -> None:
-        """The request is done and cost so much."""
-        if not self.purses:
+        """Replace what was reserved for a request by what it cost."""
+        if not self.limits:
             return
         self.underway -= 1
-        for purse in self.purses:
-            purse.underway -= 1
-            purse.reserved_usd = max(0.0, purse.reserved_usd - reserved_usd)
-            purse.spent_usd += cost_usd
+        for limit in self.limits:
+            limit.underway -= 1
+            limit.reserved_usd = max(0.0, limit.reserved_usd - reserved_usd)
+            limit.spent_usd += cost_usd
         while self.waiting:
             future = self.waiting.pop()
             if not future.done():
@@ -213,7 +207,7 @@ class Account:
 
 
 class _Cost(Record):
-    """What a prediction, a judgement or a diagnosis cost, without the rest of it."""
+    """The cost of a prediction, a judgement or a diagnosis, without the rest of it."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -233,34 +227,33 @@ class _Cost(Record):
 _COSTS = tuple(Stream(name, _Cost) for name in ("predictions", "judged", "rejudged", "diagnoses"))
 
 
-class Ledger:
-    """The purses of a launch, with what the journal knows of earlier ones; judging costs too."""
+class SpendTracker:
+    """The limits of a launch, with what the journal knows of earlier ones; judging costs too."""
 
     def __init__(self, budget: Budget, journal: Journal) -> None:
         self._budget = budget
         self._journal = journal
-        self._purses: dict[tuple[str, ...], Purse] = {}
+        self._limits: dict[tuple[str, ...], BudgetLimit] = {}
         self._spent: dict[str, dict[str, float]] = {}
-        # Purses are shared between accounts, so those who wait for one wait together.
+        # Limits are shared between runs, so those that wait for one wait together.
         self._waiting: list[asyncio.Future[None]] = []
 
-    def account(self, run_id: str, model: str) -> Account:
-        """What this model's run may draw on."""
+    def run_budget(self, run_id: str, model: str) -> RunBudget:
+        """Return the limits on this model's run."""
         budget = self._budget
-        purses = []
-        if budget.usd_per_day is not None:
-            purses.append(self._purse("day", budget.usd_per_day))
-        if budget.usd_per_run is not None:
-            purses.append(self._purse("run", budget.usd_per_run, run_id))
-        if budget.usd_per_model is not None:
-            purses.append(self._purse("model", budget.usd_per_model, run_id, model))
-        return Account(purses, self._waiting)
+        limits = {
+            ("day",): budget.usd_per_day,
+            ("run", run_id): budget.usd_per_run,
+            ("model", run_id, model): budget.usd_per_model,
+        }
+        found = [self._limit(usd, *key) for key, usd in limits.items() if usd is not None]
+        return RunBudget(found, self._waiting)
 
-    def _purse(self, purpose: str, limit_usd: float, *of: str) -> Purse:
-        if (purpose, *of) not in self._purses:
-            spent = self._spent_today() if not of else self._spent_in(*of)
-            self._purses[purpose, *of] = Purse(purpose, limit_usd, spent)
-        return self._purses[purpose, *of]
+    def _limit(self, limit_usd: float, purpose: str, *of: str) -> BudgetLimit:
+        if (purpose, *of) not in self._limits:
+            spent = self._spent_in(*of) if of else self._spent_today()
+            self._limits[purpose, *of] = BudgetLimit(purpose, limit_usd, spent)
+        return self._limits[purpose, *of]
 
     def _spent_in(self, run_id: str, model: str | None = None) -> float:
         if run_id not in self._spent:
@@ -274,10 +267,9 @@ class Ledger:
 
     def _spent_today(self) -> float:
         midnight = now().replace(hour=0, minute=0, second=0, microsecond=0)
-        return sum(cost.usd for cost in self._costs_since(midnight))
-
-    def _costs_since(self, moment: datetime) -> Iterator[_Cost]:
-        for stream in _COSTS:
-            for cost in self._journal.read(stream, since=moment):
-                if cost.finished_at >= moment:
-                    yield cost
+        return sum(
+            cost.usd
+            for stream in _COSTS
+            for cost in self._journal.read(stream, since=midnight)
+            if cost.finished_at >= midnight
+        )

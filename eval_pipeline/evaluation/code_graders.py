@@ -29,7 +29,7 @@ SHARE_OF_MEMORY = 0.7
 
 
 @dataclass
-class Workshop:
+class CodeGraderFactory:
     """Opens the sandbox once, and only if there is code to grade."""
 
     settings: Coding
@@ -40,18 +40,13 @@ class Workshop:
     _judge: CodeJudge | None = None
     _opening: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    @property
-    def num_workers(self) -> int:
-        """How many answers are graded at once."""
-        return num_workers(self.settings)
-
     async def check(self, items: Sequence[Item]) -> None:
-        """Refuses, in a sentence, what could not be graded: without code there is nothing."""
+        """Raise if the code among the items could not be graded."""
         if any(isinstance(item, CodingTask) for item in items):
             await self.open(items)
 
     async def open(self, items: Iterable[Item]) -> CodeJudge:
-        """The judge of code; a sandbox or a toolchain that is not there is told in a sentence."""
+        """Return the judge of code; raise if a sandbox or a toolchain is missing."""
         async with unless_stopped(), self._opening:
             tasks = (item for item in items if isinstance(item, CodingTask))
             check_prepared({task.toolchain for task in tasks}, self.data)
@@ -60,14 +55,14 @@ class Workshop:
                 # Whoever has set it to "none" has said so in this launch.
                 opening = partial(open_sandbox, isolation, unsafe=isolation == "none")
                 sandbox = await in_a_thread(opening)
-                places = Places(self.num_workers)
+                slots = Slots(num_workers(self.settings))
                 tools = with_backend(self.settings, self.convex_key)
-                self._judge = CodeJudge(sandbox, self.data, places, self.fresh, tools)
+                self._judge = CodeJudge(sandbox, self.data, slots, self.fresh, tools)
             return self._judge
 
 
 def with_backend(settings: Coding, key: SecretStr | None) -> Mapping[str, Toolchain]:
-    """Every toolchain; whole Convex projects go to a backend, if one is named."""
+    """Return every toolchain; whole Convex projects go to a backend, if one is named."""
     if settings.convex_url is None:
         return TOOLCHAINS
     if key is None:
@@ -78,8 +73,8 @@ def with_backend(settings: Coding, key: SecretStr | None) -> Mapping[str, Toolch
     return {**TOOLCHAINS, "convex": Convex(server=backend)}
 
 
-class Places(asyncio.Semaphore):
-    """Whoever waits for a place when the work is to stop does not get one."""
+class Slots(asyncio.Semaphore):
+    """Slots that are not given any more once the work is to stop."""
 
     async def acquire(self) -> Literal[True]:
         async with unless_stopped():
@@ -87,7 +82,7 @@ class Places(asyncio.Semaphore):
 
 
 def check_prepared(toolchains: Iterable[str], data: Path) -> None:
-    """Refuses what can not be graded, before any of it is begun."""
+    """Raise if a toolchain is not prepared, before any grading begins."""
     for tools in map(toolchain, sorted(toolchains)):
         if not tools.is_prepared(home_of(tools, data)):
             raise ToolchainError(
@@ -97,12 +92,9 @@ def check_prepared(toolchains: Iterable[str], data: Path) -> None:
 
 
 def num_workers(settings: Coding) -> int:
-    """What is set, else as many as there are cores, if there is memory for them."""
+    """Return the setting, else as many as there are cores, if there is memory for them."""
     if settings.num_workers is not None:
         return settings.num_workers
-    memory = settings.memory_mb or int(_memory_mb() * SHARE_OF_MEMORY)
-    return max(1, min(len(os.sched_getaffinity(0)), memory // MEMORY_EACH_MB))
-
-
-def _memory_mb() -> int:
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2**20
+    there_mb = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2**20
+    memory_mb = settings.memory_mb or int(there_mb * SHARE_OF_MEMORY)
+    return max(1, min(len(os.sched_getaffinity(0)), memory_mb // MEMORY_EACH_MB))

@@ -8,12 +8,12 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from pydantic import JsonValue
 
-from eval_pipeline.evaluation.budget import TOKENS_PER_REPLY, guessed, priced
+from eval_pipeline.evaluation.budget import TOKENS_PER_REPLY, estimate_usage, with_cost
 from eval_pipeline.evaluation.grading import PROMPT, Grader, ModelJudge
+from eval_pipeline.evaluation.judge import judging_state
 from eval_pipeline.evaluation.predict import Launch
-from eval_pipeline.evaluation.reuse import Carried
-from eval_pipeline.evaluation.state import PAST_RUNS, Pending
-from eval_pipeline.evaluation.unjudged import By, results_of, settled_of
+from eval_pipeline.evaluation.reuse import ReusableReplies
+from eval_pipeline.evaluation.state import PAST_RUNS, JudgeKey, Pending, final_results
 from eval_pipeline.evaluation.usage import ENOUGH, Usual, mean, usual
 from eval_pipeline.gateways.chat import ChatRequest
 from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, Journal
@@ -97,7 +97,7 @@ def _of_one_suite(part: Part, prices: Prices) -> Estimate:
     each = known.cost_usd
     if each is None:
         likely = (guess.model_copy(update={"output_tokens": round(replied)}) for guess in guesses)
-        each = mean(priced(usage, prices).cost_usd for usage in likely)
+        each = mean(with_cost(usage, prices).cost_usd for usage in likely)
     return Estimate(
         calls,
         round(asked * calls),
@@ -119,10 +119,10 @@ class Coming(NamedTuple):
     """The replies that a run will have: those that are taken over, and those that are asked for."""
 
     run: Run
-    carried: Carried
+    carried: ReusableReplies
     left: Pending
 
-    def unjudged(self, by: By) -> Iterator[int]:
+    def unjudged(self, by: JudgeKey) -> Iterator[int]:
         """Those that this judge will have to judge."""
         yield from self.carried.replies - self.carried.judged.get(by, set())
         yield from self.left.numbers
@@ -213,21 +213,24 @@ class Judging:
     def _pending(self, run: Run, coming: Coming | None) -> Iterator["_Left"]:
         """For each grader how many replies of each suite it has to judge."""
         coding = self._coding_suites(run)
-        results = results_of(self.journal, run)
-        settled = settled_of(
+        results = final_results(self.journal, run)
+        settled = judging_state(
             self.journal, run, results.keys(), self.launch, by_any=not self._each_judges_all
         )
         if self._is_settled(coming, settled.whole, has_results=bool(results)):
             return
         for grader in self._graders(run, coding):
-            by = (grader.judge, grader.version)
-            count = Counter(results[one] for one in results.keys() - settled.by.get(by, set()))
+            by = grader.key
+            left = results.keys() - settled.by.get(by, set())
+            count = Counter(results[one].suite for one in left)
             if coming is not None:
                 count.update(run.plan[one % len(run.plan)].suite for one in coming.unjudged(by))
             code = Counter({suite: number for suite, number in count.items() if suite in coding})
             yield _Left(grader, count - code, code)
 
-    def _is_settled(self, coming: Coming | None, whole: Sequence[By], *, has_results: bool) -> bool:
+    def _is_settled(
+        self, coming: Coming | None, whole: Sequence[JudgeKey], *, has_results: bool
+    ) -> bool:
         """Whether one judge has judged it as a whole, and nothing comes that it has not."""
         if coming is None or not (coming.carried.replies or coming.left):
             return bool(whole)
@@ -277,7 +280,7 @@ class Judging:
         return {
             judge.model.id: {
                 suite: [
-                    guessed(_request(judge, item))
+                    estimate_usage(_request(judge, item))
                     for item in map(items.__getitem__, few(some))
                     if isinstance(item, ExamQuestion)
                 ]
@@ -307,7 +310,7 @@ def _review(reviewer: Model, task: CodingTask) -> Usage:
         "role": "user",
         "content": PROMPT.read_text("utf-8") + task.question,
     }
-    return guessed(ChatRequest(reviewer.request_name, (message,)))
+    return estimate_usage(ChatRequest(reviewer.request_name, (message,)))
 
 
 def _request(judge: ModelJudge, item: ExamQuestion) -> ChatRequest:

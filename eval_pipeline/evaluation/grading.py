@@ -4,9 +4,11 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial, reduce
+from typing import Self
 
-from eval_pipeline.evaluation.requests import Asking, how_to_ask
-from eval_pipeline.evaluation.workers import Shift
+from eval_pipeline.evaluation.requests import ModelClient, model_client
+from eval_pipeline.evaluation.state import JudgeKey
+from eval_pipeline.evaluation.workers import WorkerPool
 from eval_pipeline.gateways.chat import ChatRequest
 from eval_pipeline.gateways.pool import Gateways
 from eval_pipeline.hashing import fingerprint
@@ -35,10 +37,12 @@ from eval_pipeline.suites.exam.judge import (
 )
 from eval_pipeline.suites.exam.rules.grading import RULES_VERSION, RulesVerdict, grade_by_rules
 
+PROMPT = PACKAGE / "prompts" / "review.txt"
 RULES = "rules"
 """What the rules are called where others have the name of a model."""
 STEPS = "steps"
 """The same for the steps that code is graded in."""
+_SHARED = {"prediction_id", "run_id", "model", "suite", "item_id", "sample"}
 
 
 @dataclass(frozen=True)
@@ -46,20 +50,33 @@ class ModelJudge:
     """A judge model, and how it is asked."""
 
     model: Model
-    asking: Asking
+    client: ModelClient
     prompt: str
     max_tokens: int | None
     formats: ReplyFormats
     # What a server wrote with escapes is text only once it is read.
     redact: Callable[[str], str] = str
 
-    async def judge(self, item: ExamQuestion, answer: str, shift: Shift) -> JudgedAnswer:
-        """Asks for a verdict; of the prediction the judge sees the answer and nothing else."""
-        ask = partial(self.asking.ask, shift=shift)
-        judged = await judge_answer(ask, partial(self._request, item, answer), self.formats)
-        return judged.model_copy(update={"verdict": self._without_keys(judged.verdict)})
+    @classmethod
+    def of(cls, model: Model, prompt: str, settings: Settings, gateways: Gateways) -> Self:
+        """Return the judge, asked as the settings say; all answers share its rate limit."""
+        judge = settings.judge
+        client = model_client(model, settings, gateways, judge.num_workers)
+        formats = ReplyFormats(formats_of(model))
+        return cls(model, client, prompt, judge.max_tokens, formats, settings.redact)
 
-    def _without_keys(self, verdict: Verdict | None) -> Verdict | None:
+    async def judge(self, item: ExamQuestion, answer: str, pool: WorkerPool) -> JudgedAnswer:
+        """Ask for a verdict; of the prediction the judge sees the answer and nothing else."""
+        return await self.ask(partial(self._request, item, answer), pool)
+
+    async def ask(
+        self, write: Callable[[ReplyFormat], ChatRequest], pool: WorkerPool
+    ) -> JudgedAnswer:
+        """Ask for a verdict by the request in each format that it may be asked in."""
+        judged = await judge_answer(partial(self.client.ask, pool=pool), write, self.formats)
+        return judged.model_copy(update={"verdict": self._redacted(judged.verdict)})
+
+    def _redacted(self, verdict: Verdict | None) -> Verdict | None:
         if verdict is None:
             return None
         said = verdict.extracted_answer
@@ -70,9 +87,9 @@ class ModelJudge:
         return verdict.model_copy(update=texts)
 
     def guess_usd(self, item: ExamQuestion, answer: str) -> float:
-        """What a verdict will cost, by the length of what the judge has to read."""
+        """Return what a verdict will cost, by the length of what the judge has to read."""
         request = self._request(item, answer, self.formats.to_try()[0])
-        return self.asking.forecast.guess(request).cost_usd
+        return self.client.forecast.guess(request).cost_usd
 
     def _request(self, item: ExamQuestion, answer: str, reply_format: ReplyFormat) -> ChatRequest:
         return judge_request(
@@ -97,6 +114,10 @@ class Grader:
     def judges_answers(self) -> bool:
         """Whether it can do more than take code through its steps."""
         return self.model is not None or self.rules
+
+    @property
+    def key(self) -> JudgeKey:
+        return JudgeKey(self.judge, self.version)
 
     @cached_property
     def judge(self) -> str:
@@ -126,7 +147,7 @@ class Grader:
         judge: CodeJudge,
         reviewer: Reviewer | None = None,
     ) -> Judgement:
-        """The verdict on the files of one prediction, or why there is none."""
+        """Return the verdict on the files of one prediction, or why there is none."""
         if reason := own_failing(prediction):
             return self._judgement(prediction, outcome=Outcome.OK, score=0.0, reason=reason)
         graded = await judge.grade_reply(task, prediction.answer or "", reviewer)
@@ -140,8 +161,10 @@ class Grader:
             usage=graded.usage,
         )
 
-    async def grade(self, prediction: Prediction, item: ExamQuestion, shift: Shift) -> Judgement:
-        """The verdict on one prediction, or why there is none."""
+    async def grade(
+        self, prediction: Prediction, item: ExamQuestion, pool: WorkerPool
+    ) -> Judgement:
+        """Return the verdict on one prediction, or why there is none."""
         if reason := own_failing(prediction):
             return self._judgement(prediction, outcome=Outcome.OK, score=0.0, reason=reason)
         answer = prediction.answer or ""
@@ -152,11 +175,11 @@ class Grader:
                 return self._judgement(prediction, **_by_rules(said))
         if self.model is None:
             raise ValueError("A grader needs a model, the rules, or both.")
-        judged = await self.model.judge(item, answer, shift)
+        judged = await self.model.judge(item, answer, pool)
         return self._judgement(prediction, graded_by=self.model.model.id, **_by_model(judged))
 
     def guess_usd(self, few: Sequence[Prediction], items: Mapping[ItemKey, Item]) -> float | None:
-        """What a verdict will cost on average, judged by a few answers; None if nobody can tell."""
+        """Return the average cost of a verdict, judged by a few answers; None if unknown."""
         if self.model is None:
             return 0.0
         if not self.model.model.prices.known or not few:
@@ -169,12 +192,7 @@ class Grader:
     def _judgement(self, prediction: Prediction, **result: object) -> Judgement:
         return Judgement.model_validate(
             {
-                "prediction_id": prediction.prediction_id,
-                "run_id": prediction.run_id,
-                "model": prediction.model,
-                "suite": prediction.suite,
-                "item_id": prediction.item_id,
-                "sample": prediction.sample,
+                **prediction.model_dump(include=_SHARED),
                 "judge": self.judge,
                 "judge_version": self.version,
                 "prompt_hash": self.prompt_hash,
@@ -188,27 +206,15 @@ class Grader:
 def graders_of(
     judges: Sequence[Model], settings: Settings, gateways: Gateways, launch: str
 ) -> list[Grader]:
-    """One grader per judge, each asked through its own gateway and at its own pace."""
-    chosen = settings.judge
-    if not judges and chosen.rules != "only":
-        return [Grader(launch)]
-    if chosen.rules == "only":
+    """Return one grader per judge, each asked through its own gateway and at its own pace."""
+    rules = settings.judge.rules
+    if rules == "only":
         return [Grader(launch, rules=True)]
+    if not judges:
+        return [Grader(launch)]
     prompt = judge_prompt_of(settings)
     return [
-        Grader(
-            launch,
-            ModelJudge(
-                judge,
-                # The answers of all models go to the same judge, so they share its pace.
-                how_to_ask(judge, settings, gateways, chosen.num_workers),
-                prompt,
-                chosen.max_tokens,
-                ReplyFormats(formats_of(judge)),
-                settings.redact,
-            ),
-            rules=chosen.rules == "first",
-        )
+        Grader(launch, ModelJudge.of(judge, prompt, settings, gateways), rules=rules == "first")
         for judge in judges
     ]
 
@@ -253,72 +259,53 @@ def _share(percentage: float | None) -> float | None:
     return None if percentage is None else percentage / 100
 
 
-PROMPT = PACKAGE / "prompts" / "review.txt"
-
-
 @dataclass(frozen=True)
-class Reviewing:
-    """A model that reviews code, and how it is asked."""
+class CodeReviewer:
+    """A model that reviews code, asked and paid for as part of the pool's work."""
 
-    model: Model
-    asking: Asking
-    prompt: str
-    max_tokens: int | None
-    formats: ReplyFormats
+    judge: ModelJudge
+    pool: WorkerPool
 
-    @classmethod
-    def by(cls, model: Model, settings: Settings, gateways: Gateways) -> "Reviewing":
-        judge = settings.judge
-        asking = how_to_ask(model, settings, gateways, judge.num_workers)
-        formats = ReplyFormats(formats_of(model))
-        return cls(model, asking, PROMPT.read_text("utf-8").strip(), judge.max_tokens, formats)
-
-    def within(self, shift: Shift) -> "ShiftReviewer":
-        """The same, asked and paid for as part of a shift."""
-        return ShiftReviewer(self, shift)
-
-    def request(
-        self, task: CodingTask, files: Files, criterion: str, reply_format: ReplyFormat
-    ) -> ChatRequest:
-        """One criterion at a time, so that each has a verdict and a reason of its own."""
-        shown = "\n\n".join(f"File {path}:\n{text}" for path, text in files.items())
-        values = {"task": task.question, "criterion": criterion, "files": shown}
-        filled = fill(self.prompt, values)
-        return verdict_request(self.model, self.prompt, filled, self.max_tokens, reply_format)
-
-
-@dataclass(frozen=True)
-class ShiftReviewer:
-    """The reviewer of one shift."""
-
-    reviewing: Reviewing
-    shift: Shift
+    @staticmethod
+    def judge_of(model: Model, settings: Settings, gateways: Gateways) -> ModelJudge:
+        """Return the model with the prompt for reviews."""
+        return ModelJudge.of(model, PROMPT.read_text("utf-8").strip(), settings, gateways)
 
     @property
     def name(self) -> str:
         """Who it is and how it is asked."""
-        parts = (self.reviewing.prompt, self.reviewing.max_tokens)
-        return f"{self.reviewing.model.id}-{fingerprint(*parts)}"
+        return f"{self.judge.model.id}-{fingerprint(self.judge.prompt, self.judge.max_tokens)}"
 
     async def review(self, task: CodingTask, files: Files) -> Reviewed:
-        """One result per criterion; what was paid for before one of them failed is not lost."""
+        """Return one result per criterion; what was paid for before one failed is not lost."""
         tests: list[TestResult] = []
         usages: list[Usage] = []
         for criterion in task.config.review:
-            write = partial(self.reviewing.request, task, files, criterion)
-            ask = partial(self.reviewing.asking.ask, shift=self.shift)
             try:
-                judged = await judge_answer(ask, write, self.reviewing.formats)
+                judged = await self.judge.ask(
+                    partial(self._request, task, files, criterion), self.pool
+                )
             except Halted:
                 if not usages:
                     raise
-                told = f"The AI grader {self.reviewing.model.id} was stopped before its end."
-                raise ReviewError(told, reduce(Usage.plus, usages)) from None
+                raise self._error(" was stopped before its end.", usages) from None
             usages.append(judged.usage)
             if judged.verdict is None:
-                told = f"The AI grader {self.reviewing.model.id}: {judged.error}"
-                raise ReviewError(told, reduce(Usage.plus, usages))
+                raise self._error(f": {judged.error}", usages)
             said = judged.verdict
             name = f"review: {criterion}"
             tests.append(TestResult(name=name, passed=said.correct, message=said.reasoning))
         return Reviewed(tuple(tests), reduce(Usage.plus, usages, FREE))
+
+    def _error(self, problem: str, usages: Sequence[Usage]) -> ReviewError:
+        told = f"The AI grader {self.judge.model.id}{problem}"
+        return ReviewError(told, reduce(Usage.plus, usages))
+
+    def _request(
+        self, task: CodingTask, files: Files, criterion: str, reply_format: ReplyFormat
+    ) -> ChatRequest:
+        """Write one criterion at a time, so that each has a verdict and a reason of its own."""
+        shown = "\n\n".join(f"File {path}:\n{text}" for path, text in files.items())
+        judge, values = self.judge, {"task": task.question, "criterion": criterion, "files": shown}
+        filled = fill(judge.prompt, values)
+        return verdict_request(judge.model, judge.prompt, filled, judge.max_tokens, reply_format)

@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from eval_pipeline.errors import RunError
 from eval_pipeline.evaluation.budget import Forecast
 from eval_pipeline.evaluation.catalog import known_models
-from eval_pipeline.evaluation.requests import Asker, Asking, Hashes
+from eval_pipeline.evaluation.requests import ModelClient, RequestBuilder
 from eval_pipeline.evaluation.runs import EXAM_GUIDELINES
 from eval_pipeline.gateways.chat import ChatReply, ChatRequest
 from eval_pipeline.gateways.limits import RetryPolicy
@@ -172,21 +172,20 @@ def _part(part: Mapping[str, JsonValue]) -> str:
     return str(part.get("text", ""))
 
 
-def _asker(model: Model, settings: Settings, experiment_name: str) -> Asker:
+def _asker(model: Model, settings: Settings, experiment_name: str) -> RequestBuilder:
     experiment = settings.experiments[experiment_name]
     policy = RetryPolicy(
         attempts=1, attempts_when_limited=1, first_wait_s=0, longest_wait_s=0, total_s=1
     )
-    return Asker(
+    return RequestBuilder(
         model=model,
-        asking=Asking(_Nobody(), policy, RateLimiter(1), Forecast(model.prices)),
+        client=ModelClient(_Nobody(), policy, RateLimiter(1), Forecast(model.prices)),
         experiment=experiment.with_override(settings.override(model)),
         prompts=Prompts.of(settings, experiment),
-        hashes=Hashes(model),
     )
 
 
-def _changes(sent: Mapping[str, Any], asker: Asker, item: Item) -> Iterator[str]:
+def _changes(sent: Mapping[str, Any], asker: RequestBuilder, item: Item) -> Iterator[str]:
     """What of a run's parameters is not as it was."""
     now = asker.experiment.model_dump(mode="json", include=set(PARAMETERS))
     for name, words in PARAMETERS.items():

@@ -2,36 +2,45 @@
 
 import asyncio
 import logging
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import NamedTuple
 
 from eval_pipeline.errors import RunError
-from eval_pipeline.evaluation.budget import Ledger, unpriced
-from eval_pipeline.evaluation.code_graders import Workshop
-from eval_pipeline.evaluation.grading import Grader, Reviewing, graders_of
+from eval_pipeline.evaluation.budget import SpendTracker, price_warning
+from eval_pipeline.evaluation.code_graders import CodeGraderFactory, num_workers
+from eval_pipeline.evaluation.grading import CodeReviewer, Grader, ModelJudge, graders_of
 from eval_pipeline.evaluation.predict import Launch
 from eval_pipeline.evaluation.runs import refuse_without_text
-from eval_pipeline.evaluation.state import PAST_RUNS
-from eval_pipeline.evaluation.unjudged import Settled, predictions_of, results_of, settled_of
+from eval_pipeline.evaluation.state import (
+    JUDGEMENT_BRIEFS,
+    PAST_RUNS,
+    JudgeKey,
+    JudgementBrief,
+    final_results,
+    read_predictions,
+    read_run,
+)
 from eval_pipeline.evaluation.usage import VerdictCosts
 from eval_pipeline.evaluation.workers import (
-    Shift,
-    Tally,
+    StageProgress,
     WorkedOn,
+    WorkerPool,
     compact,
     holding,
+    log_summary,
     stopped_by_trouble,
-    tell,
     unless_stopped,
 )
 from eval_pipeline.gateways.pool import Gateways
-from eval_pipeline.journal import JUDGED, RUNS, VERSIONS, Journal, JournalWriter
+from eval_pipeline.journal import JUDGED, VERSIONS, Journal, JournalWriter
 from eval_pipeline.logs import about
 from eval_pipeline.records.coding import CodingTask
 from eval_pipeline.records.item import ExamQuestion, Item, ItemKey
 from eval_pipeline.records.model import Model
+from eval_pipeline.records.outcome import Outcome
 from eval_pipeline.records.prediction import Judgement, Prediction
 from eval_pipeline.records.run import Mode, Run
 from eval_pipeline.runtime import in_a_thread
@@ -43,42 +52,77 @@ _Items = Mapping[ItemKey, Item]
 _Writer = JournalWriter[Judgement]
 
 
+@dataclass(frozen=True)
+class JudgingState:
+    """The predictions each judge need not judge now, and the judges of the run as a whole."""
+
+    by: Mapping[JudgeKey, Set[str]]
+    whole: list[JudgeKey]
+
+    def pending(self, results: Set[str], by: JudgeKey) -> Set[str]:
+        """Return what is left for this judge."""
+        return set() if self.whole else results - self.by.get(by, set())
+
+
+def judging_state(
+    journal: Journal, run: Run, results: Set[str], launch: Launch, *, by_any: bool
+) -> JudgingState:
+    """Return what need not be judged; with `by_any`, one judge's whole work settles it for others.
+
+    Not by parts: what several did in part, the present one does as a whole.
+    """
+    settled: dict[JudgeKey, set[str]] = defaultdict(set)
+    scored: dict[JudgeKey, set[str]] = defaultdict(set)
+    for verdict in journal.read(JUDGEMENT_BRIEFS, run.model, run.run_id):
+        if _is_settled(verdict, launch):
+            settled[verdict.by].add(verdict.prediction_id)
+            if verdict.score is not None or launch.mode is Mode.RESUME:
+                scored[verdict.by].add(verdict.prediction_id)
+    by_any = by_any and launch.mode is not Mode.FRESH and bool(results)
+    return JudgingState(settled, [by for by, done in scored.items() if by_any and done >= results])
+
+
+def _is_settled(verdict: JudgementBrief, launch: Launch) -> bool:
+    """Return whether the verdict need not be given again in this mode."""
+    if launch.mode is Mode.RESUME:
+        return True
+    if launch.mode is Mode.FRESH and verdict.launch != launch.origin:
+        return False
+    return verdict.score is not None or verdict.outcome is Outcome.UNDECIDED
+
+
 async def judge(
     models: Sequence[str],
-    judges: Model | Sequence[Model],
+    judges: Sequence[Model],
     launch: Launch,
     *,
     settings: Settings,
     journal: Journal,
     this_judge: bool = False,
     reviewer: Model | None = None,
-    board: list[Tally] | None = None,
-) -> list[Tally]:
-    """Judges what is pending for these models; with `this_judge` also what others have judged.
+    board: list[StageProgress] | None = None,
+) -> list[StageProgress]:
+    """Judge what is pending for these models; with `this_judge` also what others have judged.
 
     Of several judges each one judges everything. Where the settings let the rules judge alone,
-    no judge is asked. There is one tally per model and judge. What is judged although it has been
-    before is of the current or the published benchmark version, unless the launch names its run.
-    Code is graded in steps; the reviewer, if there is one, is an AI grader beside its tests.
+    no judge is asked. There is one StageProgress per model and judge. What is judged although it
+    has been before is of the current or the published benchmark version, unless the launch names
+    its run. Code is graded in steps; the reviewer, if any, is an AI grader beside its tests.
     """
     _check_run(journal, models, launch.continue_run)
     async with Gateways(settings) as gateways:
-        chosen = [judges] if isinstance(judges, Model) else judges
-        graders = graders_of(chosen, settings, gateways, launch.origin)
+        graders = graders_of(judges, settings, gateways, launch.origin)
+        fresh, key = launch.mode is Mode.FRESH, settings.keys.get(CONVEX_KEY)
         stage = _Judge(
             graders,
             launch,
             settings,
             journal,
-            Ledger(settings.budget, journal),
-            Workshop(
-                settings.coding,
-                settings.data,
-                fresh=launch.mode is Mode.FRESH,
-                convex_key=settings.keys.get(CONVEX_KEY),
-            ),
-            Reviewing.by(reviewer, settings, gateways) if reviewer else None,
+            SpendTracker(settings.budget, journal),
+            CodeGraderFactory(settings.coding, settings.data, fresh=fresh, convex_key=key),
+            CodeReviewer.judge_of(reviewer, settings, gateways) if reviewer else None,
             this_judge or len(graders) > 1,
+            cache(partial(past_items, journal)),
         )
         tallies = {model: stage.tallies(model) for model in models}
         if board is not None:
@@ -86,7 +130,7 @@ async def judge(
         async with asyncio.TaskGroup() as group:
             for model, row in tallies.items():
                 group.create_task(stage.run(model, row))
-        stage.tell_what_was_left_out()
+        stage.log_left_out()
         return [tally for row in tallies.values() for tally in row]
 
 
@@ -97,24 +141,16 @@ def _check_run(journal: Journal, models: Sequence[str], run_id: str | None) -> N
 
 
 class _Job(NamedTuple):
-    """What one judge has to do in one run: answers to questions, and code."""
+    """What one judge has to do in one run: ids of answers to questions, and of code, by suite."""
 
     grader: Grader
-    answers: Set[str]
-    code: Set[str]
-    tally: Tally
-    suites: Mapping[str, str]
+    answers: Mapping[str, Set[str]]
+    code: Mapping[str, Set[str]]
+    tally: StageProgress
 
     @property
-    def pending(self) -> Set[str]:
-        return self.answers | self.code
-
-    def by_suite(self, some: Set[str]) -> Mapping[str, Set[str]]:
-        """These predictions apart, by the suite of their item."""
-        found: dict[str, set[str]] = {}
-        for one in some:
-            found.setdefault(self.suites[one], set()).add(one)
-        return found
+    def size(self) -> int:
+        return sum(len(some) for part in (self.answers, self.code) for some in part.values())
 
 
 @dataclass(frozen=True)
@@ -123,109 +159,109 @@ class _Judge:
     launch: Launch
     settings: Settings
     journal: Journal
-    ledger: Ledger
-    workshop: Workshop
-    reviewing: Reviewing | None
+    spend: SpendTracker
+    code_graders: CodeGraderFactory
+    reviewer: ModelJudge | None
     this_judge: bool
-    items: dict[str, _Items] = field(default_factory=dict)
+    items: Callable[[str], _Items]
     left_out: list[Run] = field(default_factory=list)
 
-    def tallies(self, model: str) -> list[Tally]:
-        """One per judge, which is named where there are several."""
+    def tallies(self, model: str) -> list[StageProgress]:
+        """Return one per judge, which is named where there are several."""
         if len(self.graders) == 1:
-            return [Tally(model, "judged")]
-        return [Tally(f"{model} by {grader.judge}", "judged") for grader in self.graders]
+            return [StageProgress(model, "judged")]
+        return [StageProgress(f"{model} by {grader.judge}", "judged") for grader in self.graders]
 
-    async def run(self, model: str, tallies: Sequence[Tally]) -> None:
+    async def run(self, model: str, tallies: Sequence[StageProgress]) -> None:
         with about(model=model):
-            await self._judge_all(model, tallies)
+            with stopped_by_trouble(*tallies):
+                async with holding(self.journal.claim(JUDGED, model)):
+                    for run in self._runs(model):
+                        await self._judge_run(run, tallies)
             for tally in (one for one in tallies if one.planned or one.stopped):
-                tell(tally)
+                log_summary(tally)
 
-    async def _judge_all(self, model: str, tallies: Sequence[Tally]) -> None:
-        with stopped_by_trouble(*tallies):
-            async with holding(self.journal.claim(JUDGED, model)):
-                for run in self._runs(model):
-                    async with unless_stopped():
-                        jobs = await asyncio.to_thread(self._jobs, run, tallies)
-                    if jobs or self.launch.names_runs:
-                        for tally in tallies:
-                            tally.runs.append(WorkedOn(run.run_id, run.model))
-                    if jobs:
-                        refuse_without_text(run, self._items(run))
-                        await self._judge_run(run, jobs)
-
-    async def _judge_run(self, run: Run, jobs: Sequence[_Job]) -> None:
-        """All judges at once; one that has to stop does not stop the others."""
-        async with asyncio.TaskGroup() as group:
-            for job in jobs:
-                group.create_task(self._do(run, job))
-        # Only now, for it must not take away a file that another judge still writes to.
-        await compact(self.journal, JUDGED, run.model, run.run_id)
+    async def _judge_run(self, run: Run, tallies: Sequence[StageProgress]) -> None:
+        """Let all judges work at once; one that has to stop does not stop the others."""
+        async with unless_stopped():
+            jobs = await asyncio.to_thread(self._jobs, run, tallies)
+        if jobs or self.launch.names_runs:
+            for tally in tallies:
+                tally.runs.append(WorkedOn(run.run_id, run.model))
+        if jobs:
+            refuse_without_text(run, self.items(run.benchmark_version))
+            async with asyncio.TaskGroup() as group:
+                for job in jobs:
+                    group.create_task(self._do(run, job))
+            # Only now, for it must not take away a file that another judge still writes to.
+            await compact(self.journal, JUDGED, run.model, run.run_id)
 
     async def _do(self, run: Run, job: _Job) -> None:
         with about(run_id=run.run_id), stopped_by_trouble(job.tally):
-            job.tally.planned += len(job.pending)
+            job.tally.planned += job.size
             async with unless_stopped():
                 await self._announce(run, job)
-            items = self._items(run)
             async with (
                 self.journal.writer(JUDGED, run.model, run.run_id) as writer,
                 asyncio.TaskGroup() as group,
             ):
                 if job.answers:
-                    group.create_task(self._judge_answers(run, job, items, writer))
+                    group.create_task(self._judge_answers(run, job, writer))
                 if job.code:
-                    group.create_task(self._grade_code(run, job, items, writer))
+                    group.create_task(self._grade_code(run, job, writer))
 
-    async def _judge_answers(self, run: Run, job: _Job, items: _Items, writer: _Writer) -> None:
-        shift = self._shift(run, job, self.settings.judge.num_workers)
+    async def _judge_answers(self, run: Run, job: _Job, writer: _Writer) -> None:
+        pool = self._pool(run, job, self.settings.judge.num_workers)
+        items = self.items(run.benchmark_version)
 
         async def do(one: Prediction) -> None:
             if isinstance(item := items[one.key], ExamQuestion):
-                await shift.land(await job.grader.grade(one, item, shift), writer)
+                await pool.record(await job.grader.grade(one, item, pool), writer)
 
-        await shift.work_through(predictions_of(self.journal, run, job.answers), do)
+        await pool.work_through(self._read(run, job.answers), do)
 
-    async def _grade_code(self, run: Run, job: _Job, items: _Items, writer: _Writer) -> None:
-        """Beside the judges, which wait for others while this needs the machine itself."""
+    async def _grade_code(self, run: Run, job: _Job, writer: _Writer) -> None:
+        """Grade beside the judges, which wait for others while this needs the machine itself."""
+        items, coding = self.items(run.benchmark_version), self._coding_suites(run)
         with stopped_by_trouble(job.tally):
-            coding = self._coding_suites(run)
-            code = await self.workshop.open(items[key] for key in run.plan if key.suite in coding)
-            shift = self._shift(run, job, self.workshop.num_workers)
-            reviewer = self.reviewing.within(shift) if self.reviewing else None
+            code = await self.code_graders.open(
+                items[key] for key in run.plan if key.suite in coding
+            )
+            pool = self._pool(run, job, num_workers(self.settings.coding))
+            reviewer = CodeReviewer(self.reviewer, pool) if self.reviewer else None
 
             async def do(one: Prediction) -> None:
                 if isinstance(item := items[one.key], CodingTask):
-                    await shift.land(await job.grader.grade_code(one, item, code, reviewer), writer)
+                    await pool.record(
+                        await job.grader.grade_code(one, item, code, reviewer), writer
+                    )
 
-            await shift.work_through(predictions_of(self.journal, run, job.code), do)
+            await pool.work_through(self._read(run, job.code), do)
 
-    def _shift(self, run: Run, job: _Job, num_workers: int) -> Shift:
-        return Shift(
-            job.tally,
-            self.ledger.account(run.run_id, run.model),
-            num_workers=num_workers,
-            stop_after_failures=self.settings.requests.stop_after_failures,
-        )
+    def _read(self, run: Run, ids: Mapping[str, Set[str]]) -> Iterator[Prediction]:
+        return read_predictions(self.journal, run.model, run.run_id, set().union(*ids.values()))
+
+    def _pool(self, run: Run, job: _Job, most: int) -> WorkerPool:
+        budget = self.spend.run_budget(run.run_id, run.model)
+        stop_after = self.settings.requests.stop_after_failures
+        return WorkerPool(job.tally, budget, num_workers=most, stop_after_failures=stop_after)
 
     async def _announce(self, run: Run, job: _Job) -> None:
         usd, tally = await in_a_thread(self._expected_usd, run, job), job.tally
         if usd is not None:
             tally.estimated_usd = (tally.estimated_usd or 0.0) + usd
-        answers = f"{len(job.pending)} answers of run {run.run_id[:8]} to judge"
+        answers = f"{job.size} answers of run {run.run_id[:8]} to judge"
         cost = "at an unknown cost" if usd is None else f"about {usd:.2f} USD"
         log.info("%s: %s, %s", tally.model, answers, cost)
         asked = job.grader.model
-        warning = asked and unpriced(asked.model, self.settings.budget)
-        if warning and warning not in tally.warnings:
-            log.warning(warning)
-            tally.warnings.append(warning)
+        if warning := asked and price_warning(asked.model, self.settings.budget):
+            tally.warn(warning)
 
     def _expected_usd(self, run: Run, job: _Job) -> float | None:
-        read = partial(predictions_of, self.journal, run)
-        costs = VerdictCosts(self.journal, run.model, job.grader, self._items(run), read)
-        return costs.expect(job.by_suite(job.answers), job.by_suite(job.code))
+        read = partial(read_predictions, self.journal, run.model, run.run_id)
+        items = self.items(run.benchmark_version)
+        costs = VerdictCosts(self.journal, run.model, job.grader, items, read)
+        return costs.expect(job.answers, job.code)
 
     def _runs(self, model: str) -> Iterator[Run]:
         wanted = self.launch.run_for(model)
@@ -238,7 +274,7 @@ class _Judge:
             if self._versions is not None and run.benchmark_version not in self._versions:
                 self.left_out.append(run)
                 continue
-            yield next(self.journal.read_file(RUNS, model, run.run_id))
+            yield read_run(self.journal, model, run.run_id)
 
     @cached_property
     def _versions(self) -> Set[str] | None:
@@ -252,8 +288,8 @@ class _Judge:
         loaded = sorted(self.journal.read(VERSIONS), key=lambda version: version.loaded_at)
         return {one.benchmark_version for one in [*loaded[-1:], *minted(self.journal)[-1:]]}
 
-    def tell_what_was_left_out(self) -> None:
-        """Says in the log how many runs were not looked at, and how to have them judged."""
+    def log_left_out(self) -> None:
+        """Log how many runs were skipped, and how to have them judged."""
         if self.left_out:
             log.info(
                 "Runs left out, since they are neither of the current nor of the published "
@@ -261,22 +297,24 @@ class _Judge:
                 len(self.left_out),
             )
 
-    def _jobs(self, run: Run, tallies: Sequence[Tally]) -> list[_Job]:
-        """What is left to judge, for every judge that has not had to stop."""
+    def _jobs(self, run: Run, tallies: Sequence[StageProgress]) -> list[_Job]:
+        """Return what is left to judge, for every judge that has not had to stop."""
         coding = self._coding_suites(run)
-        results = results_of(self.journal, run)
+        results = final_results(self.journal, run)
         graders = self._graders(run, coding)
-        settled = settled_of(
-            self.journal, run, results.keys(), self.launch, by_any=not self.this_judge
-        )
-        self._tell_of_others(run, graders, settled)
+        by_any = not self.this_judge
+        state = judging_state(self.journal, run, results.keys(), self.launch, by_any=by_any)
+        self._log_other_judge(run, graders, state)
         jobs = []
-        for grader, tally in zip(graders, tallies, strict=False):
-            pending = settled.pending(results.keys(), (grader.judge, grader.version))
-            code = {one for one in pending if results[one] in coding}
-            jobs.append(_Job(grader, pending - code, code, tally, results))
         # A spent budget is that of one run: it does not fail the tally.
-        return [job for job in jobs if job.pending and not job.tally.failed]
+        for grader, tally in zip(graders, tallies, strict=False):
+            by_suite: dict[str, set[str]] = defaultdict(set)
+            for one in state.pending(results.keys(), grader.key):
+                by_suite[results[one].suite].add(one)
+            code = {suite: by_suite.pop(suite) for suite in coding & by_suite.keys()}
+            if (by_suite or code) and not tally.failed:
+                jobs.append(_Job(grader, by_suite, code, tally))
+        return jobs
 
     def _graders(self, run: Run, coding: Set[str]) -> Sequence[Grader]:
         """Where there is nothing but code, no judge is named for what it has no part in."""
@@ -286,21 +324,16 @@ class _Judge:
             raise RunError("Answers to questions need a judge: name one in judge.model.")
         return self.graders
 
-    def _tell_of_others(self, run: Run, graders: Sequence[Grader], settled: Settled) -> None:
-        """That a run keeps the judge it has, where the settings name another one now."""
-        if settled.whole and (graders[0].judge, graders[0].version) not in settled.whole:
+    def _log_other_judge(self, run: Run, graders: Sequence[Grader], state: JudgingState) -> None:
+        """Log that a run keeps the judge it has, where the settings name another one now."""
+        if state.whole and graders[0].key not in state.whole:
             log.info(
                 "%s: run %s stays with %s; to have it judged anew, name the judge, the prompt or "
                 "the rules in a launch of `judged`",
                 run.model,
                 run.run_id[:8],
-                settled.whole[-1][0],
+                state.whole[-1].judge,
             )
 
     def _coding_suites(self, run: Run) -> Set[str]:
         return past_version(self.journal, run.benchmark_version).coding_suites
-
-    def _items(self, run: Run) -> _Items:
-        if run.benchmark_version not in self.items:
-            self.items[run.benchmark_version] = past_items(self.journal, run.benchmark_version)
-        return self.items[run.benchmark_version]

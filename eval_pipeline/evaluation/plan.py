@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from eval_pipeline.errors import MendableError, RunError
-from eval_pipeline.evaluation.budget import Ledger, guessed, unpriced
+from eval_pipeline.evaluation.budget import SpendTracker, estimate_usage, price_warning
 from eval_pipeline.evaluation.catalog import known_models, look
 from eval_pipeline.evaluation.estimate import (
     NO_CALLS,
@@ -18,8 +18,8 @@ from eval_pipeline.evaluation.estimate import (
 )
 from eval_pipeline.evaluation.grading import graders_of
 from eval_pipeline.evaluation.predict import Launch, wanted_run
-from eval_pipeline.evaluation.requests import Asker
-from eval_pipeline.evaluation.reuse import Carried, Likeness, Versions, would_carry
+from eval_pipeline.evaluation.requests import RequestBuilder
+from eval_pipeline.evaluation.reuse import RequestMatcher, ReusableReplies, Versions, find_reusable
 from eval_pipeline.evaluation.runs import OpenRun, which_run
 from eval_pipeline.evaluation.state import Pending, ReplyKey
 from eval_pipeline.evaluation.usage import usual
@@ -114,7 +114,7 @@ def total(plans: Iterable[ModelPlan]) -> tuple[Estimate, Estimate]:
     return asking, judging
 
 
-NOTHING_CARRIED = Carried(frozenset(), {})
+NOTHING_CARRIED = ReusableReplies(frozenset(), {})
 
 
 async def draw_up(
@@ -170,21 +170,21 @@ class _Planner:
     judging: Judging | None
 
     def __post_init__(self) -> None:
-        self.versions = Versions(self.benchmark, self.journal)
-        self.ledger = Ledger(self.settings.budget, self.journal)
+        self.versions = Versions(self.journal, self.benchmark)
+        self.ledger = SpendTracker(self.settings.budget, self.journal)
 
     async def plan(self, model: Model) -> ModelPlan:
         """What would be asked of this model, or why nothing would."""
         try:
             if self._searches_the_web and not model.web_search:
                 raise RunError(f"{model.id} is not asked: its gateway lists no web search.")
-            asker = Asker.of(model, self.settings, self.gateways)
+            asker = RequestBuilder.of(model, self.settings, self.gateways)
             return await in_a_thread(_undisturbed, partial(self._plan, asker))
         except MendableError as error:
             unasked = partial(self._unasked, model, str(error))
             return await in_a_thread(_undisturbed, unasked)
 
-    def _plan(self, asker: Asker) -> ModelPlan:
+    def _plan(self, asker: RequestBuilder) -> ModelPlan:
         model, opened = asker.model, self._which(asker)
         run = opened.run
         carried = self._carried(asker, opened)
@@ -218,13 +218,13 @@ class _Planner:
             why_not=why_not,
         )
 
-    def _which(self, asker: Asker) -> OpenRun:
+    def _which(self, asker: RequestBuilder) -> OpenRun:
         """The run that the stage `predictions` would go on with or open."""
         launch = self.launch
         wanted, mode = wanted_run(asker, self.benchmark, launch, self.settings, self.journal)
         return which_run(self.journal, wanted, mode, run_id=launch.run_for(asker.model.id))
 
-    def _carried(self, asker: Asker, opened: OpenRun) -> Carried:
+    def _carried(self, asker: RequestBuilder, opened: OpenRun) -> ReusableReplies:
         run = opened.run
         if not run.carry_from or not opened.pending:
             return NOTHING_CARRIED
@@ -233,10 +233,10 @@ class _Planner:
         def request_hash(reply: ReplyKey) -> str:
             return asker.request_hash(items[reply.key], reply.sample)
 
-        alike = Likeness(run, self.versions, request_hash)
-        return would_carry(self.journal, run, opened.pending, alike, self.versions.unchanged)
+        alike = RequestMatcher(run, self.versions, request_hash)
+        return find_reusable(self.journal, run, opened.pending, alike, self.versions)
 
-    def _estimate(self, asker: Asker, run: Run, left: Pending) -> Estimate:
+    def _estimate(self, asker: RequestBuilder, run: Run, left: Pending) -> Estimate:
         items, model = self.versions.items(run.benchmark_version), asker.model
         by_suite = left.by_suite()
         known = usual(self.journal, PREDICTIONS, model.id, by_suite)
@@ -251,7 +251,7 @@ class _Planner:
 
     def _limits(self, opened: OpenRun, model: Model) -> Iterator[Limit]:
         run = opened.run
-        for purse in self.ledger.account(run.run_id, model.id).purses:
+        for purse in self.ledger.run_budget(run.run_id, model.id).limits:
             yield Limit(
                 purse.purpose,
                 None if opened.is_new or purse.purpose == "day" else run.run_id,
@@ -260,10 +260,10 @@ class _Planner:
                 purse.limit_usd - purse.spent_usd,
             )
 
-    def _warnings(self, asker: Asker, run: Run, asking: Estimate) -> Iterator[str]:
+    def _warnings(self, asker: RequestBuilder, run: Run, asking: Estimate) -> Iterator[str]:
         model = asker.model
         yield from asker.warnings(self.settings, run.samples)
-        if asking.cost_usd is None and not unpriced(model, self.settings.budget):
+        if asking.cost_usd is None and not price_warning(model, self.settings.budget):
             yield f"{model.id}: no price is known, so its answers are not in the cost."
         if self.judging is not None and self.judging.lacks_a_judge(run):
             yield f"{model.id}: answers to questions need a judge: name one in judge.model."
@@ -273,11 +273,11 @@ class _Planner:
         return self.settings.experiments[self.settings.experiment].web_search
 
 
-def _guessed(asker: Asker, item: Item) -> Usage:
+def _guessed(asker: RequestBuilder, item: Item) -> Usage:
     """What asking it will use, if nothing better is known than its length."""
     model = asker.model
     limits = (asker.experiment.max_tokens, model.max_output_tokens)
-    return guessed(
+    return estimate_usage(
         ChatRequest(
             model=model.request_name,
             messages=asker.prompts.messages(item, model),

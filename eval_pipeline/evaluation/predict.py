@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from eval_pipeline.errors import NothingFailedError
-from eval_pipeline.evaluation.budget import Ledger
-from eval_pipeline.evaluation.requests import Asker
-from eval_pipeline.evaluation.reuse import carry_over
+from eval_pipeline.evaluation.budget import SpendTracker
+from eval_pipeline.evaluation.requests import RequestBuilder
+from eval_pipeline.evaluation.reuse import reuse_answers
 from eval_pipeline.evaluation.runs import (
     OpenRun,
     failed_in_latest,
@@ -21,13 +21,13 @@ from eval_pipeline.evaluation.runs import (
 from eval_pipeline.evaluation.state import Pending, ReplyKey
 from eval_pipeline.evaluation.usage import usual
 from eval_pipeline.evaluation.workers import (
-    Shift,
-    Tally,
+    StageProgress,
     WorkedOn,
+    WorkerPool,
     compact,
     holding,
+    log_summary,
     stopped_by_trouble,
-    tell,
 )
 from eval_pipeline.gateways.pool import Gateways
 from eval_pipeline.hashing import fingerprint
@@ -42,18 +42,13 @@ from eval_pipeline.settings.settings import Settings
 from eval_pipeline.suites.benchmark import Benchmark, past_items
 
 log = logging.getLogger(__name__)
-Places = Callable[[Model], AbstractAsyncContextManager[None]]
+SlotOf = Callable[[Model], AbstractAsyncContextManager[None]]
 """Where a model waits until it may be asked beside those that other processes ask."""
-
-
-def anywhere(_model: Model) -> AbstractAsyncContextManager[None]:
-    """For whoever is alone at the gateways."""
-    return nullcontext()
 
 
 @dataclass(frozen=True)
 class Launch:
-    """Under which Dagster run a stage was started, and what it does with earlier work."""
+    """The Dagster run that a stage was started under, and what it does with earlier work."""
 
     run_id: str
     mode: Mode = Mode.AUTO
@@ -64,7 +59,7 @@ class Launch:
     continue_runs: Mapping[str, str] = field(default_factory=dict)
 
     def run_for(self, model: str) -> str | None:
-        """The run of the model that is to be continued, if one is named."""
+        """Return the run of the model that is to be continued, if one is named."""
         return self.continue_runs.get(model, self.continue_run)
 
     @property
@@ -74,11 +69,11 @@ class Launch:
 
     @property
     def origin(self) -> str:
-        """A launch that is tried again goes on as the one that it was at first."""
+        """The launch that this one retries, or itself."""
         return self.retry_of or self.run_id
 
     def for_failed(self) -> "Launch":
-        """The same for what failed in the latest run: it is asked anew."""
+        """Return the same for what failed in the latest run: it is asked anew."""
         return replace(self, mode=Mode.FRESH, only_failed=True)
 
     @property
@@ -94,23 +89,23 @@ async def predict(
     *,
     settings: Settings,
     journal: Journal,
-    board: list[Tally] | None = None,
-    places: Places = anywhere,
-) -> list[Tally]:
-    """Asks every model what is pending in its run; `board` shows how far each of them is."""
-    own_places = asyncio.Semaphore(settings.concurrency.max_concurrent_models)
+    board: list[StageProgress] | None = None,
+    places: SlotOf = lambda _: nullcontext(),
+) -> list[StageProgress]:
+    """Ask every model what is pending in its run; `board` shows how far each of them is."""
+    slots = asyncio.Semaphore(settings.concurrency.max_concurrent_models)
     async with Gateways(settings, benchmark.items.values()) as gateways:
-        ledger = Ledger(settings.budget, journal)
-        stage = _Predict(benchmark, launch, settings, journal, gateways, ledger)
+        spend = SpendTracker(settings.budget, journal)
+        stage = _Predict(benchmark, launch, settings, journal, gateways, spend)
 
-        async def one(model: Model, tally: Tally) -> None:
-            # A model that another process is at work on does not take a place. Whoever has one in
-            # all processes needs nothing else: taken in the same order, they can not lock up.
+        async def one(model: Model, tally: StageProgress) -> None:
+            # A model that another process is at work on takes no slot. The slot of all processes
+            # comes last: taken in the same order, they cannot deadlock.
             with about(model=model.id), stopped_by_trouble(tally):
-                async with holding(journal.claim(PREDICTIONS, model.id), own_places, places(model)):
+                async with holding(journal.claim(PREDICTIONS, model.id), slots, places(model)):
                     await stage.run(model, tally)
 
-        tallies = [Tally(model.id, "asked") for model in models]
+        tallies = [StageProgress(model.id, "asked") for model in models]
         if board is not None:
             board.extend(tallies)
         async with asyncio.TaskGroup() as group:
@@ -126,9 +121,9 @@ class _Predict:
     settings: Settings
     journal: Journal
     gateways: Gateways
-    ledger: Ledger
+    spend: SpendTracker
 
-    async def run(self, model: Model, tally: Tally) -> None:
+    async def run(self, model: Model, tally: StageProgress) -> None:
         if self.settings.experiments[self.settings.experiment].web_search and not model.web_search:
             tally.stop(f"{model.id} is not asked: its gateway lists no web search.", failed=False)
             log.info(tally.stopped)
@@ -136,9 +131,9 @@ class _Predict:
         with stopped_by_trouble(tally):
             # First of all: what fails from here on has been tried, and is not due at once again.
             await in_a_thread(partial(self._note_attempt, model, repair=self.launch.repairs))
-            asker = Asker.of(model, self.settings, self.gateways)
+            builder = RequestBuilder.of(model, self.settings, self.gateways)
             try:
-                opened = await asyncio.to_thread(self._open, asker)
+                opened = await asyncio.to_thread(self._open, builder)
             except NothingFailedError as nothing:
                 log.info(nothing)
                 return
@@ -147,9 +142,9 @@ class _Predict:
                 # There was nothing to mend, so it is an evaluation after all.
                 await in_a_thread(partial(self._note_attempt, model, repair=False))
             with about(run_id=opened.run.run_id):
-                await self._ask_pending(asker, opened, tally)
+                await self._ask_pending(builder, opened, tally)
         if tally.planned or tally.failed:
-            tell(tally, logging.WARNING if tally.failed else logging.INFO)
+            log_summary(tally, logging.WARNING if tally.failed else logging.INFO)
 
     def _note_attempt(self, model: Model, *, repair: bool) -> None:
         attempt = Attempt(
@@ -162,64 +157,67 @@ class _Predict:
         )
         self.journal.write_whole(ATTEMPTS, model.id, attempt.run_id, records=[attempt])
 
-    async def _ask_pending(self, asker: Asker, opened: OpenRun, tally: Tally) -> None:
-        items, run_id = self._items(opened), opened.run.run_id
+    async def _ask_pending(
+        self, builder: RequestBuilder, opened: OpenRun, tally: StageProgress
+    ) -> None:
+        run, items = opened.run, self._items(opened)
         if opened.pending:
-            refuse_without_text(opened.run, items)
-        if opened.run.carry_from and opened.pending:
-            opened = await self._carry_over(asker, opened, items)
+            refuse_without_text(run, items)
+        if run.carry_from and opened.pending:
+            opened = await self._reuse_answers(builder, opened, items)
         tally.planned = len(opened.pending)
-        account = self.ledger.account(run_id, asker.model.id)
-        tally.estimated_usd = await self._estimate(asker, opened.pending, items)
-        tally.warnings.extend(asker.warnings(self.settings, opened.run.samples))
-        if warning := account.warning(tally.estimated_usd):
-            tally.warnings.append(f"{asker.model.id}: {warning}")
-        _announce(opened, asker.model, tally)
-        shift = Shift(
+        budget = self.spend.run_budget(run.run_id, run.model)
+        tally.estimated_usd = await self._estimate(builder, opened.pending, items)
+        _log_plan(opened, builder.model, tally)
+        for warning in builder.warnings(self.settings, run.samples):
+            tally.warn(warning)
+        if too_little := budget.warning(tally.estimated_usd):
+            tally.warn(f"{run.model}: {too_little}")
+        pool = WorkerPool(
             tally,
-            account,
+            budget,
             num_workers=self.settings.concurrency.num_workers,
             stop_after_failures=self.settings.requests.stop_after_failures,
             answered_before=opened.done > 0,
         )
-        async with self.journal.writer(PREDICTIONS, asker.model.id, run_id) as writer:
+        async with self.journal.writer(PREDICTIONS, run.model, run.run_id) as writer:
 
             async def do(reply: ReplyKey) -> None:
-                await asker.predict(items[reply.key], reply.sample, run_id, shift, writer)
+                await builder.predict(items[reply.key], reply.sample, run.run_id, pool, writer)
 
-            await shift.work_through(opened.pending, do)
-        await compact(self.journal, PREDICTIONS, asker.model.id, run_id)
+            await pool.work_through(opened.pending, do)
+        await compact(self.journal, PREDICTIONS, run.model, run.run_id)
 
     async def _estimate(
-        self, asker: Asker, pending: Pending, items: Mapping[ItemKey, Item]
+        self, builder: RequestBuilder, pending: Pending, items: Mapping[ItemKey, Item]
     ) -> float | None:
-        """By what answers have cost before in each suite, else by the length of some questions."""
+        """Return the cost by earlier answers in each suite, else by the length of some items."""
         by_suite = pending.by_suite()
-        known = await in_a_thread(usual, self.journal, PREDICTIONS, asker.model.id, by_suite)
+        known = await in_a_thread(usual, self.journal, PREDICTIONS, builder.model.id, by_suite)
         usd = 0.0
         for suite, some in by_suite.items():
             each = known[suite].cost_usd
-            part = asker.estimate(some, items) if each is None else each * len(some)
+            part = builder.estimate(some, items) if each is None else each * len(some)
             if part is None:
                 return None
             usd += part
         return usd
 
-    def _open(self, asker: Asker) -> OpenRun:
+    def _open(self, builder: RequestBuilder) -> OpenRun:
         launch = self.launch
-        run, mode = wanted_run(asker, self.benchmark, launch, self.settings, self.journal)
-        named = launch.run_for(asker.model.id)
+        run, mode = wanted_run(builder, self.benchmark, launch, self.settings, self.journal)
+        named = launch.run_for(builder.model.id)
         return open_run(self.journal, run, mode, run_id=named, retry_of=launch.retry_of)
 
-    async def _carry_over(
-        self, asker: Asker, opened: OpenRun, items: Mapping[ItemKey, Item]
+    async def _reuse_answers(
+        self, builder: RequestBuilder, opened: OpenRun, items: Mapping[ItemKey, Item]
     ) -> OpenRun:
         def request_hash(reply: ReplyKey) -> str:
-            return asker.request_hash(items[reply.key], reply.sample)
+            return builder.request_hash(items[reply.key], reply.sample)
 
         # Earlier runs may be many: other models are asked meanwhile.
         pending = await in_a_thread(
-            carry_over, self.journal, opened.run, opened.pending, request_hash
+            reuse_answers, self.journal, opened.run, opened.pending, request_hash
         )
         return OpenRun(opened.run, pending)
 
@@ -231,31 +229,35 @@ class _Predict:
 
 
 def wanted_run(
-    asker: Asker, benchmark: Benchmark, launch: Launch, settings: Settings, journal: Journal
+    builder: RequestBuilder,
+    benchmark: Benchmark,
+    launch: Launch,
+    settings: Settings,
+    journal: Journal,
 ) -> tuple[Run, Mode]:
-    """The run that a launch would open for a model, and whether it goes on with one like it."""
-    failed, mode = None, launch.mode
+    """Return the run that a launch would open for a model, and how it goes on with earlier ones."""
+    failed, mode, prompts = None, launch.mode, builder.prompts
     if launch.only_failed:
         own = (launch.run_id, launch.retry_of)
-        failed = failed_in_latest(journal, asker.model, settings.experiment, but=own)
+        failed = failed_in_latest(journal, builder.model, settings.experiment, but=own)
         mode = Mode.FIX if failed.begun else mode
     run = new_run(
         launch.run_id,
-        asker.model,
+        builder.model,
         benchmark,
         settings.plan,
         experiment_name=settings.experiment,
-        experiment=asker.experiment,
-        system_prompt_hash=fingerprint(asker.prompts.exam),
-        coding_prompt_hash=asker.prompts.coding_hash,
-        exam_guidelines_hashes=asker.prompts.exam_guidelines_hashes,
+        experiment=builder.experiment,
+        system_prompt_hash=fingerprint(prompts.exam),
+        coding_prompt_hash=prompts.coding_hash,
+        exam_guidelines_hashes=prompts.exam_guidelines_hashes,
         samples=settings.plan.samples,
         failed=failed,
     )
     return run, mode
 
 
-def _announce(opened: OpenRun, model: Model, tally: Tally) -> None:
+def _log_plan(opened: OpenRun, model: Model, tally: StageProgress) -> None:
     run = opened.run
     log.info(
         "%s%s: run %s has %d of %d %s, %d to ask, %s",
@@ -268,5 +270,3 @@ def _announce(opened: OpenRun, model: Model, tally: Tally) -> None:
         len(opened.pending),
         tally.estimate,
     )
-    for warning in tally.warnings:
-        log.warning(warning)

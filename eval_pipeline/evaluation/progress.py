@@ -7,7 +7,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from eval_pipeline.evaluation.workers import Tally
+from eval_pipeline.evaluation.workers import StageProgress
 from eval_pipeline.records.outcome import Outcome
 from eval_pipeline.settings.sections import Budget
 
@@ -21,7 +21,7 @@ BETWEEN_SAMPLES_S = 1.0
 class Stage:
     """A stage at work: one tally per model, counted in another thread meanwhile."""
 
-    tallies: Sequence[Tally]
+    tallies: Sequence[StageProgress]
     judges: Sequence[str] = ()
     budget: Budget = field(default_factory=Budget)
     simulated: Collection[str] = ()
@@ -87,7 +87,7 @@ class Phase(StrEnum):
     COMPUTING = "computing"
 
 
-def state_of(tally: Tally, *, over: bool) -> State:
+def state_of(tally: StageProgress, *, over: bool) -> State:
     """As far as its tally tells, which is the same for what waits and what has nothing to do."""
     if tally.stopped is not None:
         return State.STOPPED
@@ -203,7 +203,7 @@ class Follower:
         usd = sum(tally.cost_usd for one in list(self._watch.stages) for tally in list(one.tallies))
         return Glance(stage, standings, now - self._began, usd)
 
-    def _standing(self, tally: Tally, now: float) -> Standing:
+    def _standing(self, tally: StageProgress, now: float) -> Standing:
         outcomes = dict(tally.outcomes)
         done, pace = sum(outcomes.values()), self._paces.setdefault(tally.model, Pace())
         if tally.planned:  # what it waits before that says nothing about its pace

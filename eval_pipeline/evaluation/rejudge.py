@@ -4,21 +4,25 @@ import asyncio
 import logging
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from typing import NamedTuple
 
 import duckdb
 
 from eval_pipeline.errors import RunError
-from eval_pipeline.evaluation.budget import Ledger, unpriced
+from eval_pipeline.evaluation.budget import SpendTracker, price_warning
 from eval_pipeline.evaluation.catalog import known_models
 from eval_pipeline.evaluation.grading import RULES, Grader, graders_of
-from eval_pipeline.evaluation.state import JudgementBrief
-from eval_pipeline.evaluation.workers import Shift, Tally, holding, stopped_by_trouble, tell
+from eval_pipeline.evaluation.state import read_predictions
+from eval_pipeline.evaluation.workers import (
+    StageProgress,
+    WorkerPool,
+    holding,
+    log_summary,
+    stopped_by_trouble,
+)
 from eval_pipeline.gateways.pool import Gateways
-from eval_pipeline.journal import PREDICTIONS, REJUDGED, FileCompactedError, Journal, Stream
+from eval_pipeline.journal import REJUDGED, Journal
 from eval_pipeline.records.item import ExamQuestion, Item, ItemKey
 from eval_pipeline.records.model import Model
 from eval_pipeline.records.prediction import Prediction, Repeat
@@ -27,11 +31,10 @@ from eval_pipeline.settings.settings import Settings
 from eval_pipeline.suites.benchmark import past_items
 
 log = logging.getLogger(__name__)
-TRIES = 3
 
 
-class Drawn(NamedTuple):
-    """A reply that a judge is to judge again."""
+class SampledAnswer(NamedTuple):
+    """An answer that a judge is to judge again."""
 
     judge: str
     judge_version: str
@@ -41,21 +44,14 @@ class Drawn(NamedTuple):
     prediction_id: str
 
 
-class _RepeatBrief(JudgementBrief):
-    """Of a repetition, what tells whether it is done."""
-
-    repeat: int
-
-
-_REPEAT_BRIEFS = Stream(REJUDGED.name, _RepeatBrief)
-
-
-def draw(db: duckdb.DuckDBPyConnection, answers: int, judge: str | None = None) -> list[Drawn]:
-    """So many replies for each version of each judge (or of this one), the same ones each time."""
-    columns = ", ".join(Drawn._fields)
+def sample_answers(
+    db: duckdb.DuckDBPyConnection, answers: int, judge: str | None = None
+) -> list[SampledAnswer]:
+    """Return so many answers per version of each judge (or of this one), the same each time."""
+    columns = ", ".join(SampledAnswer._fields)
     found = query(db, "summaries/repeatable_verdicts").filter(f"place <= {answers}")
     ordered = found.order("judge, last_at_work desc, judge_version, place")
-    drawn = [Drawn(*row) for row in ordered.project(columns).fetchall()]
+    drawn = [SampledAnswer(*row) for row in ordered.project(columns).fetchall()]
     if judge is None or not answers:
         return drawn
     if judge not in (judges := list(dict.fromkeys(one.judge for one in drawn))):
@@ -67,52 +63,51 @@ def draw(db: duckdb.DuckDBPyConnection, answers: int, judge: str | None = None) 
 
 
 async def rejudge(
-    drawn: Sequence[Drawn],
+    drawn: Sequence[SampledAnswer],
     launch: str,
     *,
     settings: Settings,
     journal: Journal,
-    board: list[Tally] | None = None,
-) -> list[Tally]:
-    """Has each judge judge its replies as often again as the settings say; only what is missing.
+    board: list[StageProgress] | None = None,
+) -> list[StageProgress]:
+    """Have each judge judge its replies as often again as the settings say; only what is missing.
 
     It is asked as the settings have it, so of what was drawn it gets what it judged in that way.
     """
-    by_judge: dict[str, list[Drawn]] = defaultdict(list)
+    by_judge: dict[str, list[SampledAnswer]] = defaultdict(list)
     for one in drawn:
         by_judge[one.judge].append(one)
-    tallies = {judge: Tally(judge, "judged again") for judge in by_judge}
+    tallies = {judge: StageProgress(judge, "judged again") for judge in by_judge}
     if board is not None:
         board.extend(tallies.values())
-    models, ledger = known_models(journal), Ledger(settings.budget, journal)
+    models, spend = known_models(journal), SpendTracker(settings.budget, journal)
     async with Gateways(settings) as gateways, asyncio.TaskGroup() as group:
-        for judge, replies in by_judge.items():
+        for judge, answers in by_judge.items():
             with stopped_by_trouble(tallies[judge]):
                 grader = _grader(judge, models, settings, gateways, launch)
-                same = [one for one in replies if grader and one.judge_version == grader.version]
+                same = [one for one in answers if grader and one.judge_version == grader.version]
                 if grader is not None and same:
-                    again = _Again(grader, same, tallies[judge], settings, journal, ledger)
-                    group.create_task(again.run())
+                    task = _RejudgeTask(grader, same, tallies[judge], settings, journal, spend)
+                    group.create_task(task.run())
                 else:
-                    _warn(_problem(judge, grader), tallies[judge])
+                    tallies[judge].warn(_problem(judge, grader))
     return list(tallies.values())
 
 
 def _grader(
     judge: str, models: Mapping[str, Model], settings: Settings, gateways: Gateways, launch: str
 ) -> Grader | None:
-    """The judge as it judged the first time; None if there is no such model any more."""
+    """Return the judge as it judged the first time; None if there is no such model any more."""
     name = judge.removeprefix(f"{RULES}+")
     if name not in models:
         return None
-    rules = "off" if name == judge else "first"
-    how = settings.overridden({"judge": {"rules": rules}})
+    how = settings.overridden({"judge": {"rules": "off" if name == judge else "first"}})
     (grader,) = graders_of([models[name]], how, gateways, launch)
     return grader
 
 
 def _problem(judge: str, grader: Grader | None) -> str:
-    """Why the judge can not be asked in the same way again."""
+    """Return why the judge cannot be asked in the same way again."""
     if grader is None:
         return f"{judge} is not asked again: it is in no gateway's list any more."
     return (
@@ -122,20 +117,15 @@ def _problem(judge: str, grader: Grader | None) -> str:
     )
 
 
-def _warn(warning: str, tally: Tally) -> None:
-    log.warning(warning)
-    tally.warnings.append(warning)
+class _QuietPool(WorkerPool):
+    """Logs no progress: the other runs of the judge would log the same of its tally."""
 
-
-class _Quiet(Shift):
-    """Says nothing while it works: the other runs of the judge would say the same of its tally."""
-
-    def _tell(self) -> None:
+    def _log_progress(self) -> None:
         pass
 
 
 class _Repetition(NamedTuple):
-    """A reply, and for the how-manieth time it is judged again."""
+    """A reply, and which of the times this is that it is judged again."""
 
     prediction: Prediction
     repeat: int
@@ -146,40 +136,40 @@ _RunKey = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class _Again:
+class _RejudgeTask:
     """What one judge has to judge again."""
 
     grader: Grader
-    drawn: Sequence[Drawn]
-    tally: Tally
+    answers: Sequence[SampledAnswer]
+    tally: StageProgress
     settings: Settings
     journal: Journal
-    ledger: Ledger
+    spend: SpendTracker
 
     async def run(self) -> None:
-        """Asks for what is missing, in all runs at once: there are few replies in each."""
+        """Ask for what is missing, in all runs at once: there are few replies in each."""
         with stopped_by_trouble(self.tally):
             async with holding(self.journal.claim(REJUDGED, self.grader.judge)):
-                items = past_items(self.journal, self.drawn[0].benchmark_version)
+                items = past_items(self.journal, self.answers[0].benchmark_version)
                 pending = await asyncio.to_thread(self._pending)
                 self.tally.planned = sum(map(len, pending.values()))
                 self._announce([one for many in pending.values() for one in many], items)
-                places = asyncio.Semaphore(self.settings.judge.num_workers)
+                slots = asyncio.Semaphore(self.settings.judge.num_workers)
                 async with asyncio.TaskGroup() as group:
                     for run, repetitions in pending.items():
-                        group.create_task(self._judge_run(run, repetitions, items, places))
+                        group.create_task(self._judge_run(run, repetitions, items, slots))
         if self.tally.planned or self.tally.stopped:
-            tell(self.tally)
+            log_summary(self.tally)
 
     async def _judge_run(
         self,
         run: _RunKey,
         repetitions: Sequence[_Repetition],
         items: Mapping[ItemKey, Item],
-        places: asyncio.Semaphore,
+        slots: asyncio.Semaphore,
     ) -> None:
         with stopped_by_trouble(self.tally):
-            async with holding(places):
+            async with holding(slots):
                 if not self.tally.failed:
                     await self._work_through(run, repetitions, items)
 
@@ -187,9 +177,9 @@ class _Again:
         self, run: _RunKey, repetitions: Sequence[_Repetition], items: Mapping[ItemKey, Item]
     ) -> None:
         model, run_id = run
-        shift = _Quiet(
+        pool = _QuietPool(
             self.tally,
-            self.ledger.account(run_id, model),
+            self.spend.run_budget(run_id, model),
             num_workers=min(self.settings.judge.num_workers, len(repetitions)),
             stop_after_failures=self.settings.requests.stop_after_failures,
         )
@@ -199,12 +189,10 @@ class _Again:
                 item = items[one.prediction.key]
                 if not isinstance(item, ExamQuestion):
                     raise TypeError(f"{item.id} is code, of which no judge has an opinion.")
-                verdict = await self.grader.grade(one.prediction, item, shift)
-                shift.heed(verdict.outcome, verdict.trouble)
-                make = partial(Repeat, **dict(verdict), repeat=one.repeat)
-                await writer.post(make, shift.landed)
+                verdict = await self.grader.grade(one.prediction, item, pool)
+                await pool.record(Repeat(**dict(verdict), repeat=one.repeat), writer)
 
-            await shift.work_through(repetitions, do)
+            await pool.work_through(repetitions, do)
 
     def _announce(self, repetitions: Sequence[_Repetition], items: Mapping[ItemKey, Item]) -> None:
         if not repetitions:
@@ -215,47 +203,26 @@ class _Again:
         simulated = " (simulated)" if asked and asked.model.simulated else ""
         count = f"{len(repetitions)} verdicts to give again"
         log.info("%s%s: %s, %s", self.tally.model, simulated, count, self.tally.estimate)
-        if warning := asked and unpriced(asked.model, self.settings.budget):
-            _warn(warning, self.tally)
+        if warning := asked and price_warning(asked.model, self.settings.budget):
+            self.tally.warn(warning)
 
     def _pending(self) -> dict[_RunKey, list[_Repetition]]:
-        """What has no score yet, by run."""
+        """Return what has no score yet, by run."""
         wanted: dict[_RunKey, set[str]] = defaultdict(set)
-        for one in self.drawn:
+        for one in self.answers:
             wanted[one.model, one.run_id].add(one.prediction_id)
         pending = {run: list(self._missing(run, ids)) for run, ids in wanted.items()}
         return {run: repetitions for run, repetitions in pending.items() if repetitions}
 
     def _missing(self, run: _RunKey, wanted: set[str]) -> Iterator[_Repetition]:
-        by = (self.grader.judge, self.grader.version)
         done = {
             (one.prediction_id, one.repeat)
-            for one in self.journal.read(_REPEAT_BRIEFS, *run)
-            if (one.judge, one.judge_version) == by and one.score is not None
+            for one in self.journal.read(REJUDGED, *run)
+            if (one.judge, one.judge_version) == self.grader.key and one.score is not None
         }
-        left = {
-            prediction_id: [
-                repeat for repeat in self._repeats if (prediction_id, repeat) not in done
-            ]
-            for prediction_id in wanted
-        }
-        if any(left.values()):
-            for prediction in self._predictions(run, wanted):
-                for repeat in left[prediction.prediction_id]:
+        repeats = range(1, self.settings.reliability.repeats + 1)
+        left = {one for one in wanted if not done.issuperset((one, repeat) for repeat in repeats)}
+        for prediction in read_predictions(self.journal, *run, left):
+            for repeat in repeats:
+                if (prediction.prediction_id, repeat) not in done:
                     yield _Repetition(prediction, repeat)
-
-    @property
-    def _repeats(self) -> range:
-        return range(1, self.settings.reliability.repeats + 1)
-
-    def _predictions(self, run: _RunKey, wanted: set[str]) -> list[Prediction]:
-        for _ in range(TRIES - 1):
-            with suppress(FileCompactedError):  # compacted meanwhile: now in another file
-                return self._read(run, wanted)
-        return self._read(run, wanted)
-
-    def _read(self, run: _RunKey, wanted: set[str]) -> list[Prediction]:
-        found = self.journal.read(PREDICTIONS, *run)
-        return list(
-            {one.prediction_id: one for one in found if one.prediction_id in wanted}.values()
-        )

@@ -1,4 +1,4 @@
-"""One model and how it is asked: an item becomes a request, and what comes of it a prediction."""
+"""Requests to a model: an item becomes a request, and what comes of it a prediction."""
 
 import logging
 import random
@@ -13,9 +13,15 @@ from typing import Any, NamedTuple
 
 from pydantic import JsonValue
 
-from eval_pipeline.evaluation.budget import Account, BudgetReached, Forecast, priced, unpriced
+from eval_pipeline.evaluation.budget import (
+    BudgetReached,
+    Forecast,
+    RunBudget,
+    price_warning,
+    with_cost,
+)
 from eval_pipeline.evaluation.state import Pending
-from eval_pipeline.evaluation.workers import Shift
+from eval_pipeline.evaluation.workers import WorkerPool
 from eval_pipeline.gateways.chat import Asked, ChatProvider, ChatReply, ChatRequest, ProviderError
 from eval_pipeline.gateways.dialects.messages import MAX_TOKENS
 from eval_pipeline.gateways.limits import RetryPolicy
@@ -33,26 +39,36 @@ from eval_pipeline.settings.sections import Experiment
 from eval_pipeline.settings.settings import Settings
 from eval_pipeline.suites.kinds import Prompts
 
+log = logging.getLogger(__name__)
+ITEMS_TO_ESTIMATE_BY = 50
+
+
+class _Turn(NamedTuple):
+    """What was reserved for one request."""
+
+    tokens: float
+    usd: float
+
 
 @dataclass(frozen=True)
-class Asking:
-    """How one model is asked: through whom, how patiently, how fast and at what price."""
+class ModelClient:
+    """How one model is asked: through whom, with which retries, how fast and at what price."""
 
     provider: ChatProvider
     policy: RetryPolicy
     pace: RateLimiter
     forecast: Forecast
 
-    async def ask(self, request: ChatRequest, shift: Shift) -> Asked:
-        """Asks until there is a reply or the policy gives up; an empty reply is asked again too."""
+    async def ask(self, request: ChatRequest, pool: WorkerPool) -> Asked:
+        """Ask until there is a reply or the policy gives up; an empty reply is retried too."""
         attempt, usage = 0, NOTHING_USED
         # To be turned away is counted apart from failing.
-        tries: Counter[bool] | None = None
+        tries: Counter[bool] = Counter()
         began: float | None = None
         failure: ProviderError | None = None
         while True:
             try:
-                turn = await self._enter(request, shift)
+                turn = await self._enter(request, pool)
             except Halted:
                 if failure is None:
                     raise
@@ -61,7 +77,7 @@ class Asking:
             began = began or time.monotonic()
             attempt += 1
             try:
-                reply, used = await self._exchange(request, turn, shift.account)
+                reply, used = await self._exchange(request, turn, pool.budget)
             except ProviderError as error:
                 failure = error
             else:
@@ -69,36 +85,31 @@ class Asking:
                 if reply.outcome is not Outcome.EMPTY:
                     return Asked(reply, None, attempt, usage)
                 failure = ProviderError(Outcome.EMPTY, "The reply has no text.", transient=True)
-            tries = tries or Counter()
             tries[failure.outcome is Outcome.RATE_LIMITED] += 1
-            if not await self._may_try_again(tries, failure, began, shift):
+            if not await self._may_retry(tries, failure, began, pool):
                 return Asked(None, failure, attempt, usage)
 
-    async def _enter(self, request: ChatRequest, shift: Shift) -> "_Turn":
-        """Waits until a request may be made, and may be paid for."""
+    async def _enter(self, request: ChatRequest, pool: WorkerPool) -> _Turn:
+        """Wait until a request may be made, and may be paid for."""
         tokens = self.forecast.expect(request).tokens if self.pace.is_metered else 0.0
-        await self.pace.enter(shift.halt, tokens=tokens)
-        if not shift.account.purses:
-            return _Turn(tokens, 0.0)
+        await self.pace.enter(pool.halt, tokens=tokens)
         try:
-            usd = await shift.account.reserve(partial(self.forecast.expect, request), shift.halt)
-        except BudgetReached as reached:
+            usd = await pool.budget.reserve(partial(self.forecast.expect, request), pool.halt)
+        except BaseException as error:
             self.pace.leave()
-            shift.stop_for_budget(str(reached))
-            raise
-        except BaseException:
-            self.pace.leave()
+            if isinstance(error, BudgetReached):
+                pool.stop_for_budget(str(error))
             raise
         return _Turn(tokens, usd)
 
     async def _exchange(
-        self, request: ChatRequest, turn: "_Turn", account: Account
+        self, request: ChatRequest, turn: _Turn, budget: RunBudget
     ) -> tuple[ChatReply, Usage]:
-        """One request, with what it cost, and counted in how fast the next ones go."""
+        """Make one request, with what it cost, and count it in how fast the next ones go."""
         started, cost = time.monotonic(), 0.0
         try:
             reply = await self.provider.complete(request)
-            usage = priced(reply.usage, self.forecast.prices)
+            usage = with_cost(reply.usage, self.forecast.prices)
             cost = usage.cost_usd or 0.0
             self.forecast.learn(usage)
             self.pace.answered(started, tokens_off=(usage.tokens or turn.tokens) - turn.tokens)
@@ -108,14 +119,14 @@ class Asking:
                 self.pace.turned_away(started, error.retry_after)
             raise
         finally:
-            account.settle(turn.usd, cost)
+            budget.settle(turn.usd, cost)
             self.pace.leave()
         return reply, usage
 
-    async def _may_try_again(
-        self, tries: Counter[bool], failure: ProviderError, began: float, shift: Shift
+    async def _may_retry(
+        self, tries: Counter[bool], failure: ProviderError, began: float, pool: WorkerPool
     ) -> bool:
-        """Waits as long as it takes; not if that is too long or all is to stop."""
+        """Wait as long as it takes; not if that is too long or all is to stop."""
         limited = failure.outcome is Outcome.RATE_LIMITED
         wait = self.policy.wait_after(
             tries[limited],
@@ -128,84 +139,86 @@ class Asking:
         if wait is None:
             return False
         try:
-            await shift.rest(wait)
+            await pool.sleep_before_retry(wait)
         except Halted:
             return False
         return True
 
 
-def how_to_ask(model: Model, settings: Settings, gateways: Gateways, most: int) -> Asking:
-    """Through whom a model is asked, how patiently, how fast and at what price."""
-    requests = settings.requests
+def model_client(model: Model, settings: Settings, gateways: Gateways, most: int) -> ModelClient:
+    """Return how a model is asked: by the settings, with at most so many requests at once."""
     policy = RetryPolicy(
-        attempts=requests.attempts,
-        attempts_when_limited=requests.attempts_when_limited,
-        first_wait_s=requests.first_wait_s,
-        longest_wait_s=requests.longest_wait_s,
-        total_s=requests.total_s,
+        **settings.requests.model_dump(exclude={"timeout_s", "stop_after_failures"})
     )
-    return Asking(
-        gateways.provider(model), policy, gateways.pace(model, most), Forecast(model.prices)
-    )
-
-
-class _Turn(NamedTuple):
-    """What was set aside for one request."""
-
-    tokens: float
-    usd: float
-
-
-log = logging.getLogger(__name__)
-ITEMS_TO_ESTIMATE_BY = 50
+    pace = gateways.pace(model, most)
+    return ModelClient(gateways.provider(model), policy, pace, Forecast(model.prices))
 
 
 @dataclass(frozen=True)
-class Asker:
+class RequestBuilder:
     """Turns an item into a prediction by asking one model."""
 
     model: Model
-    asking: Asking
+    client: ModelClient
     experiment: Experiment
     prompts: Prompts
-    hashes: "Hashes"
     # What makes an id unlike all others costs more than the rest of it, so it is drawn once.
-    ids: str = field(default_factory=lambda: token_hex(8))
-    numbers: Iterator[int] = field(default_factory=count)
+    ids: Iterator[str] = field(
+        default_factory=lambda: map(f"{token_hex(8)}{{:016x}}".format, count())
+    )
+    # By kind and sample, a request's text around the last message, in which they differ.
+    _around: dict[tuple[str, int], tuple[str, str]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, model: Model, settings: Settings, gateways: Gateways) -> "Asker":
+    def of(cls, model: Model, settings: Settings, gateways: Gateways) -> "RequestBuilder":
+        """Return one that asks as the settings' experiment says."""
         experiment = settings.experiments[settings.experiment]
         return cls(
             model=model,
-            asking=how_to_ask(model, settings, gateways, settings.concurrency.num_workers),
+            client=model_client(model, settings, gateways, settings.concurrency.num_workers),
             experiment=experiment.with_override(settings.override(model)),
             prompts=Prompts.of(settings, experiment),
-            hashes=Hashes(model),
         )
 
     def request_hash(self, item: Item, sample: int) -> str:
-        """Equal for requests that ask for the same in the same way."""
-        return self.hashes.of(self.request(item, sample), item, sample)
+        """Return a hash that is equal for requests that ask for the same in the same way."""
+        return self._hash(self.request(item, sample), item, sample)
+
+    def _hash(self, request: ChatRequest, item: Item, sample: int) -> str:
+        asked = (item.kind, sample)
+        if asked not in self._around:
+            self._around[asked] = self._without_content(request)
+        before, after = self._around[asked]
+        return fingerprint_of_text(before + canonical(request.messages[-1]["content"]) + after)
+
+    def _without_content(self, request: ChatRequest) -> tuple[str, str]:
+        """Return the text before and after what differs, not made anew for each request."""
+        *others, last = request.messages
+        mark = token_hex(16)
+        fields = replace(request, messages=(*others, {**last, "content": mark})).fields()
+        if self.model.dialect != "chat_completions":
+            fields["dialect"] = self.model.dialect
+        before, _, after = canonical(fields).partition(canonical(mark))
+        return before, after
 
     def estimate(self, pending: Pending, items: Mapping[ItemKey, Item]) -> float | None:
-        """What asking all of them will cost, judged by the length of a few; None if unpriced."""
+        """Return what asking all of them will cost, by the length of a few; None if unpriced."""
         if not self.model.prices.known:
             return None
         step = len(pending) // ITEMS_TO_ESTIMATE_BY + 1
         few = [pending[index] for index in range(0, len(pending), step)]
         try:
             requests = [self.request(items[key], sample) for key, sample in few]
-            guesses = [self.asking.forecast.guess(request) for request in requests]
+            guesses = [self.client.forecast.guess(request) for request in requests]
         except Exception:  # an item that can not be asked must not cost the others
             log.exception("%s: what it will cost could not be estimated.", self.model.id)
             return None
         return sum(guess.cost_usd for guess in guesses) / max(len(few), 1) * len(pending)
 
     def warnings(self, settings: Settings, samples: int) -> Iterator[str]:
-        """What the numbers of this run will not show by themselves."""
-        model, budget = self.model, settings.budget
-        if warning := unpriced(model, budget):
+        """Yield what the numbers of this run will not show by themselves."""
+        model = self.model
+        if warning := price_warning(model, settings.budget):
             yield warning
         if model.provider is None and settings.gateway(model.gateway).routes:
             yield (
@@ -216,35 +229,40 @@ class Asker:
             yield f"{model.id}: several samples at temperature 0 measure only the server's noise."
 
     async def predict(
-        self, item: Item, sample: int, run_id: str, shift: Shift, writer: JournalWriter[Prediction]
+        self,
+        item: Item,
+        sample: int,
+        run_id: str,
+        pool: WorkerPool,
+        writer: JournalWriter[Prediction],
     ) -> None:
-        """Asks, and hands the journal what it needs to make a prediction of it."""
+        """Ask, and hand the journal what it needs to make a prediction of it."""
         request = self.request(item, sample)
-        asked = await self.asking.ask(request, shift)
+        asked = await self.client.ask(request, pool)
         outcome, finished_at = asked.outcome, now()
 
         def make() -> Prediction:
             return Prediction(
-                prediction_id=f"{self.ids}{next(self.numbers):016x}",
+                prediction_id=next(self.ids),
                 run_id=run_id,
                 model=self.model.id,
                 suite=item.suite,
                 item_id=item.id,
                 sample=sample,
                 attempts=asked.attempts,
-                request_hash=self.hashes.of(request, item, sample),
+                request_hash=self._hash(request, item, sample),
                 finished_at=finished_at,
                 usage=asked.usage,
                 outcome=outcome,
                 **_result(asked, self.model),
             )
 
-        shift.heed(outcome, f"{self.model.id}: {asked.error or outcome}")
-        await writer.post(make, shift.landed, size=asked.size)
+        pool.register_outcome(outcome, f"{self.model.id}: {asked.error or outcome}")
+        await writer.post(make, pool.landed, size=asked.size)
 
     @cached_property
     def _token_limit(self) -> int | None:
-        """Where a limit has to be sent, it is not more than the model can do."""
+        """The limit to send: where there has to be one, not more than the model can do."""
         limit, most = self.experiment.max_tokens, self.model.max_output_tokens
         if limit is None and most is not None and self.model.dialect == "messages":
             return min(most, MAX_TOKENS)
@@ -254,12 +272,8 @@ class Asker:
     def _temperature(self) -> float | None:
         return self.experiment.temperature if self.model.temperature else None
 
-    @cached_property
-    def _stream(self) -> bool:
-        return self.experiment.stream and self.model.streaming
-
     def _extra(self, sample: int) -> Mapping[str, JsonValue]:
-        """Where there is a seed, every sample has its own; the first is asked as if alone."""
+        """Give every sample a seed of its own; the first is asked as if alone."""
         extra = self.experiment.extra
         match extra.get("seed"):
             case int(seed) if not isinstance(seed, bool):
@@ -272,36 +286,14 @@ class Asker:
             messages=self.prompts.messages(item, self.model),
             temperature=self._temperature,
             max_tokens=self._token_limit,
-            stream=self._stream,
+            stream=self.experiment.stream and self.model.streaming,
             web_search=self.experiment.web_search,
             extra=self._extra(sample) if sample else self.experiment.extra,
         )
 
 
-class Hashes:
-    """Hashes of one model's requests: of one kind and sample they differ in the last message."""
-
-    def __init__(self, model: Model) -> None:
-        self._model = model
-        self._around: dict[tuple[str, int], tuple[str, str]] = {}
-
-    def of(self, request: ChatRequest, item: Item, sample: int) -> str:
-        """Equal for requests that ask for the same in the same way."""
-        asked = (item.kind, sample)
-        if asked not in self._around:
-            self._around[asked] = self._without_content(request)
-        before, after = self._around[asked]
-        return fingerprint_of_text(before + canonical(request.messages[-1]["content"]) + after)
-
-    def _without_content(self, request: ChatRequest) -> tuple[str, str]:
-        """Before and after what differs: a text that is not made anew for each request."""
-        *others, last = request.messages
-        mark = token_hex(16)
-        fields = replace(request, messages=(*others, {**last, "content": mark})).fields()
-        if self._model.dialect != "chat_completions":
-            fields["dialect"] = self._model.dialect
-        before, _, after = canonical(fields).partition(canonical(mark))
-        return before, after
+def _unique_ids(prefix: str) -> Iterator[str]:
+    return (f"{prefix}{number:016x}" for number in count())
 
 
 def _result(asked: Asked, model: Model) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """Runs: which items a run covers, which run is continued, what is left to ask in it."""
 
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -9,14 +8,12 @@ from typing import NamedTuple
 from eval_pipeline.errors import NothingFailedError, RunError
 from eval_pipeline.evaluation.state import (
     PAST_RUNS,
-    PREDICTION_BRIEFS,
-    LastWords,
     Pending,
-    count_results,
     earlier_runs,
     failed_items,
+    find_pending,
     is_judged,
-    with_plan,
+    read_run,
 )
 from eval_pipeline.journal import RUNS, Journal
 from eval_pipeline.records.base import now
@@ -26,8 +23,8 @@ from eval_pipeline.records.run import FAILED_THERE, IMPORTED_FROM, Mode, PlanFil
 from eval_pipeline.results.runs import FoundRun
 from eval_pipeline.settings.sections import Experiment
 from eval_pipeline.suites.benchmark import Benchmark, past_items
-from eval_pipeline.suites.items import Brief, briefs
-from eval_pipeline.text import unknown
+from eval_pipeline.suites.items import briefs
+from eval_pipeline.suites.listing import planned
 
 
 @dataclass(frozen=True)
@@ -56,7 +53,7 @@ class Failed(NamedTuple):
 def choose(
     items: Mapping[ItemKey, Item], model: Model, chosen: PlanFilter, failed: Failed | None = None
 ) -> tuple[tuple[ItemKey, ...], Scope]:
-    """The plan for a model: its items in the data set's order, and how much of it they are."""
+    """Return the plan for a model, in the data set's order, and how much of it that is."""
     plan = tuple(
         brief.key
         for brief in planned(items, chosen)
@@ -66,32 +63,8 @@ def choose(
     return plan, scope_of(plan, items)
 
 
-def planned(items: Mapping[ItemKey, Item], chosen: PlanFilter) -> Iterator[Brief]:
-    """The items that pass the filter, whichever model is to be asked."""
-    wanted: Iterator[Brief] = (brief for brief in briefs(items) if _matches(brief, chosen))
-    if chosen.max_samples is None:
-        return wanted
-    return _first_of_each_suite(wanted, chosen.max_samples)
-
-
-def check_filter(items: Mapping[ItemKey, Item], chosen: PlanFilter) -> None:
-    """Refuses suites and categories that there are not, and a filter that nothing passes."""
-    found = list(briefs(items))
-    _known("suite", chosen.suites, {brief.key.suite for brief in found})
-    _known("category", chosen.categories, {brief.category for brief in found})
-    if next(planned(items, chosen), None) is None:
-        shown = chosen.model_dump_json(include=set(PlanFilter.model_fields), exclude_defaults=True)
-        raise RunError(f"No item passes the filter {shown}: evals list shows what there is.")
-
-
-def _known(noun: str, named: Iterable[str], known: Collection[str]) -> None:
-    for name in named:
-        if name not in known:
-            raise RunError(unknown(noun, name, sorted(known)))
-
-
 def scope_of(plan: Sequence[ItemKey], items: Mapping[ItemKey, Item]) -> Scope:
-    """How much of these items a plan covers."""
+    """Return how much of these items a plan covers."""
     if len(plan) == len(items):
         return Scope.FULL
     without_image = (brief.key for brief in briefs(items) if not brief.has_image)
@@ -121,7 +94,7 @@ def new_run(
     samples: int = 1,
     failed: Failed | None = None,
 ) -> Run:
-    """The run that would be opened now; comparing it to earlier ones tells which can go on."""
+    """Return the run that would be opened now, to be compared with earlier ones."""
     # Settings that say more than which items there are do not belong to the filter.
     chosen = PlanFilter(**chosen.model_dump(include=set(PlanFilter.model_fields)))
     plan, scope = choose(benchmark.items, model, chosen, failed)
@@ -169,7 +142,7 @@ def new_run(
 def failed_in_latest(
     journal: Journal, model: Model, experiment: str, *, but: Collection[str | None] = ()
 ) -> Failed:
-    """What failed in the model's latest run under this experiment, except for these runs."""
+    """Return what failed in the model's latest run under this experiment, except these runs."""
     past = [
         run
         for run in journal.read(PAST_RUNS, model.id)
@@ -178,8 +151,8 @@ def failed_in_latest(
     if not past:
         raise RunError(f"{model.id} has no run under '{experiment}' yet: evals run -m {model.id}")
     latest = max(past, key=lambda run: run.opened_at)
-    whole = next(journal.read_file(RUNS, model.id, latest.run_id))
-    if whole.failed_of is not None and _pending(journal, whole, failed_too=True):
+    whole = read_run(journal, model.id, latest.run_id)
+    if whole.failed_of is not None and find_pending(journal, whole):
         return Failed(whole.failed_of, frozenset(whole.plan), begun=True)
     return Failed(whole.run_id, failed_items(journal, whole))
 
@@ -192,7 +165,7 @@ def open_run(
     run_id: str | None = None,
     retry_of: str | None = None,
 ) -> OpenRun:
-    """Continues the run that is meant, or opens `wanted` as a new one."""
+    """Continue the run that is meant, or open `wanted` as a new one."""
     opened = which_run(journal, wanted, mode, run_id=run_id, retry_of=retry_of)
     if opened.is_new:
         journal.write_whole(RUNS, wanted.model, wanted.run_id, records=[opened.run])
@@ -207,40 +180,38 @@ def which_run(
     run_id: str | None = None,
     retry_of: str | None = None,
 ) -> OpenRun:
-    """The run that would go on or be opened, with what is left to ask; nothing is written."""
+    """Return the run that would go on or be opened, with what is left to ask; write nothing."""
     earlier = earlier_runs(journal, wanted)
     run = _find(earlier, wanted, mode, run_id, retry_of)
     if run is not None:
-        run = with_plan(run, wanted, journal)
-        found = OpenRun(run, _pending(journal, run, failed_too=mode is not Mode.RESUME))
+        if run.plan is not wanted.plan:
+            run = read_run(journal, run.model, run.run_id)
+        found = OpenRun(run, find_pending(journal, run, failed_too=mode is not Mode.RESUME))
         chosen = mode in (Mode.RESUME, Mode.FIX) or run_id is not None
         if chosen or run.run_id == wanted.run_id or found.pending or not is_judged(journal, run):
             return found
     if mode is not Mode.FRESH:
-        wanted = wanted.model_copy(update={"carry_from": _forebears(journal, earlier, wanted)})
+        wanted = wanted.model_copy(update={"carry_from": _ancestors(journal, earlier, wanted)})
     return OpenRun(wanted, Pending(wanted.plan, range(wanted.planned)), is_new=True)
 
 
-def _forebears(journal: Journal, earlier: list[Run], wanted: Run) -> tuple[str, ...]:
-    """The runs that a new one carries over, those with most of its replies first.
+def _ancestors(journal: Journal, earlier: list[Run], wanted: Run) -> tuple[str, ...]:
+    """Return the runs whose answers a new one reuses, those with most of its replies first.
 
     None where it repeats a run that has them all: that is meant to be asked anew.
     """
-    alike = [
-        run
-        for run in earlier
-        if (run.experiment, run.parameters) == (wanted.experiment, wanted.parameters)
-    ]
-    same = (run for run in alike if _covers(run, wanted))
-    if any(count_results(journal, run, wanted) == wanted.planned for run in same):
-        return ()
-    # Also those that have none: they may go on before this run does.
-    results = {run.run_id: count_results(journal, run, wanted) for run in alike}
-    return tuple(sorted(results, key=results.__getitem__, reverse=True))
+    left: dict[str, int] = {}
+    for run in earlier:
+        if (run.experiment, run.parameters) == (wanted.experiment, wanted.parameters):
+            # Also those that have none: they may go on before this run does.
+            left[run.run_id] = len(find_pending(journal, run, wanted))
+            if not left[run.run_id] and _covers(run, wanted):
+                return ()
+    return tuple(sorted(left, key=left.__getitem__))
 
 
 def _covers(run: Run, wanted: Run) -> bool:
-    """Whether it sets out to measure all that is wanted, in the same benchmark version."""
+    """Return whether it plans all that is wanted, in the same benchmark version."""
     return (
         run.benchmark_version == wanted.benchmark_version
         and run.plan == wanted.plan
@@ -263,7 +234,7 @@ def _find(
 
 
 def _named(runs: list[Run], run_id: str, wanted: Run) -> Run:
-    """The newest run whose id begins so."""
+    """Return the newest run whose id begins so."""
     for run in runs:
         if run.run_id.startswith(run_id):
             return _asked_the_same_way(run, wanted)
@@ -272,7 +243,7 @@ def _named(runs: list[Run], run_id: str, wanted: Run) -> Run:
 
 
 def _asked_the_same_way(run: Run, wanted: Run) -> Run:
-    """The run, unless going on with it would mix answers to different requests."""
+    """Return the run, unless going on with it would mix answers to different requests."""
     names = run.parameters.keys() | wanted.parameters.keys()
     # The prompt for code plays no part in a run that has none.
     names -= {CODING_PROMPT} - run.parameters.keys()
@@ -290,44 +261,18 @@ def _asked_the_same_way(run: Run, wanted: Run) -> Run:
     return run
 
 
-def _pending(journal: Journal, run: Run, *, failed_too: bool) -> Pending:
-    briefs = journal.read(PREDICTION_BRIEFS, run.model, run.run_id)
-    words = LastWords(run.plan, briefs, run.samples)
-    return Pending(run.plan, words.missing(result=failed_too))
-
-
-def _matches(brief: Brief, chosen: PlanFilter) -> bool:
-    if chosen.suites and brief.key.suite not in chosen.suites:
-        return False
-    if chosen.categories and brief.category not in chosen.categories:
-        return False
-    if chosen.text_only and brief.has_image:
-        return False
-    path = f"{brief.key.suite}/{brief.category}/{brief.key.item_id}"
-    return not chosen.test_filter or re.search(chosen.test_filter, path) is not None
-
-
-def _first_of_each_suite(wanted: Iterable[Brief], count: int) -> Iterator[Brief]:
-    seen: dict[str, int] = {}
-    for brief in wanted:
-        suite = brief.key.suite
-        seen[suite] = seen.get(suite, 0) + 1
-        if seen[suite] <= count:
-            yield brief
-
-
 def refuse_without_text(run: Run, items: Mapping[ItemKey, Item]) -> None:
-    """Nobody can be asked, and nothing judged, by the id of a question."""
+    """Raise if the run was imported without the text of its questions."""
     if not _has_text(run, items):
         raise untold_error(run)
 
 
 def untold(journal: Journal, found: Iterable[FoundRun]) -> Iterator[Run]:
-    """Those of them that were imported without the text of their questions."""
+    """Yield those of them that were imported without the text of their questions."""
     # Many models of one launch were asked the same questions, which may be large.
     told: dict[str, bool] = {}
     for one in found:
-        run = next(journal.read_file(RUNS, one.model, one.run_id))
+        run = read_run(journal, one.model, one.run_id)
         if not run.is_imported:
             continue
         version = run.benchmark_version
@@ -338,7 +283,7 @@ def untold(journal: Journal, found: Iterable[FoundRun]) -> Iterator[Run]:
 
 
 def untold_error(run: Run) -> RunError:
-    """What to do about it."""
+    """Return the error that says how to get the text of the questions."""
     name = run.run_id[:8]
     return RunError(
         f"Run {name} of {run.model} was imported without the text of its questions: name the "

@@ -1,18 +1,27 @@
-"""Earlier work as the journal tells it, read for no more than decides what is left to do."""
+"""The state of earlier work, read from the journal in no more memory than decides what is left."""
 
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, NamedTuple, Self
 
 from pydantic import AwareDatetime, ConfigDict
 from pydantic_core import to_json
 
-from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, Journal, Stream
+from eval_pipeline.journal import (
+    JUDGED,
+    PREDICTIONS,
+    RUNS,
+    FileCompactedError,
+    Journal,
+    Stream,
+)
 from eval_pipeline.records.base import Record
 from eval_pipeline.records.item import ItemKey
 from eval_pipeline.records.outcome import Outcome
+from eval_pipeline.records.prediction import Prediction
 from eval_pipeline.records.run import Run
 from eval_pipeline.suites.items import Places
 
@@ -24,7 +33,7 @@ class PastRun(Run):
 
     @classmethod
     def model_validate_json(cls, json_data: str | bytes | bytearray, **options: Any) -> Self:
-        """Cuts the plan out first: as objects it would take ten times the memory."""
+        """Cut the plan out first: as objects it would take ten times the memory."""
         line = json_data.encode() if isinstance(json_data, str) else bytes(json_data)
         # No value of the record can hold these, for a quote within a text is written as \".
         start, end = line.find(b'"plan":[') + len(b'"plan":'), line.find(b',"plan_filter":')
@@ -34,12 +43,19 @@ class PastRun(Run):
         return run.model_copy(update={"plan_text": line[start:end]})
 
     def with_plan(self, plan: tuple[ItemKey, ...]) -> Run:
-        """The run itself; the keys are taken as they are, not copied."""
+        """Return the run itself; the keys are taken as they are, not copied."""
         return Run.model_construct(**{**dict(self), "plan": plan})
 
 
-class PredictionBrief(Record):
-    """Of a prediction, what tells whether its item is done; the answer stays on disk."""
+class JudgeKey(NamedTuple):
+    """A judge in one version."""
+
+    judge: str
+    version: str
+
+
+class _Brief(Record):
+    """The part of a prediction or a judgement that says what is left to do; texts stay on disk."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -48,7 +64,6 @@ class PredictionBrief(Record):
     item_id: str
     sample: int = 0
     outcome: Outcome
-    request_hash: str
     finished_at: AwareDatetime
 
     @property
@@ -56,23 +71,23 @@ class PredictionBrief(Record):
         return ItemKey(self.suite, self.item_id)
 
 
-class JudgementBrief(Record):
-    """Of a judgement, what tells whether there is a score and whose it is."""
+class PredictionBrief(_Brief):
+    """The part of a prediction that says whether its reply is done."""
 
-    model_config = ConfigDict(extra="ignore")
+    request_hash: str
 
-    prediction_id: str
-    suite: str
-    item_id: str
-    sample: int = 0
+
+class JudgementBrief(_Brief):
+    """The part of a judgement that says whether there is a score, and whose it is."""
+
     judge: str
     judge_version: str
-    outcome: Outcome
     score: float | None
+    launch: str | None = None
 
     @property
-    def key(self) -> ItemKey:
-        return ItemKey(self.suite, self.item_id)
+    def by(self) -> JudgeKey:
+        return JudgeKey(self.judge, self.judge_version)
 
 
 # The files of RUNS, PREDICTIONS and JUDGED, read for less.
@@ -82,7 +97,7 @@ JUDGEMENT_BRIEFS = Stream(JUDGED.name, JudgementBrief)
 
 
 class ReplyKey(NamedTuple):
-    """What names a reply of a run: the item, and the number of the sample."""
+    """The name of a reply in a run: the item, and the number of the sample."""
 
     key: ItemKey
     sample: int
@@ -100,7 +115,7 @@ class Replies:
         return self._items * self._samples
 
     def find(self, key: ItemKey, sample: int) -> int | None:
-        """The reply's number, if it is one of them."""
+        """Return the reply's number, if it is one of them."""
         place = self._places.find(key)
         if place is None or not 0 <= sample < self._samples:
             return None
@@ -109,7 +124,7 @@ class Replies:
 
 @dataclass(frozen=True)
 class Pending:
-    """What is left to ask: numbers of replies, each of which is named when its turn comes."""
+    """The replies left to ask for, as numbers: each is named when its turn comes."""
 
     plan: Sequence[ItemKey]
     numbers: Sequence[int]
@@ -124,12 +139,12 @@ class Pending:
         return map(self.reply, self.numbers)
 
     def reply(self, number: int) -> ReplyKey:
-        """What the reply of that number is called."""
+        """Return the name of the reply of that number."""
         sample, place = divmod(number, len(self.plan))
         return ReplyKey(self.plan[place], sample)
 
     def by_suite(self) -> dict[str, Self]:
-        """The same, apart for each suite that has any of it."""
+        """Return the pending replies of each suite that has any."""
         numbers: dict[str, array[int]] = {}
         for number in self.numbers:
             suite = self.plan[number % len(self.plan)].suite
@@ -137,38 +152,40 @@ class Pending:
         return {suite: type(self)(self.plan, some) for suite, some in numbers.items()}
 
     def without(self, done: Sequence[int]) -> Self:
-        """The rest after those are done whose number has anything but 0."""
+        """Return the rest after those are done whose number has anything but 0."""
         return type(self)(self.plan, array("q", (one for one in self.numbers if not done[one])))
 
 
-class LastWords:
-    """Which of a run's predictions is the last word on each sample of these items."""
+class Final(NamedTuple):
+    """When a final prediction finished, and whether it is a result."""
+
+    finished_at: datetime
+    is_result: bool
+
+
+class FinalPredictions:
+    """The final prediction for each reply: of those of a run, the one that finished last.
+
+    Other Python code asks here; `load/predictions.sql` has the same rule for the warehouse.
+    """
 
     def __init__(
-        self, keys: Sequence[ItemKey], predictions: Iterable[PredictionBrief], samples: int = 1
+        self, keys: Sequence[ItemKey], predictions: Iterable[PredictionBrief] = (), samples: int = 1
     ) -> None:
         # Numbers in arrays: a few bytes per reply, however many there are.
         self.replies = Replies(keys, samples)
         self._moments = array("d", [0.0]) * len(self.replies)
         self._numbers = array("q", [-1]) * len(self.replies)
         self._is_result = bytearray(len(self.replies))
-        for number, prediction in enumerate(predictions):
-            self.note(number, prediction)
+        self._added = 0
+        for prediction in predictions:
+            self.add(prediction)
 
-    def missing(self, *, result: bool) -> Sequence[int]:
-        """The replies without any; with `result`, also those that say nothing about the model."""
-        words = self._is_result if result else (number >= 0 for number in self._numbers)
-        return array("q", (reply for reply, word in enumerate(words) if not word))
-
-    def is_last(self, number: int, key: ItemKey, sample: int = 0) -> bool:
-        """Whether the run's prediction of that number, counted from 0, is the last on its reply."""
-        reply = self.replies.find(key, sample)
-        return reply is not None and self._numbers[reply] == number
-
-    def note(self, number: int, prediction: PredictionBrief) -> int | None:
-        """The reply on which this prediction, the run's next, is the last word so far."""
+    def add(self, prediction: PredictionBrief | Prediction) -> int | None:
+        """Add the run's next prediction; return its reply if it is the final one so far."""
         reply = self.replies.find(prediction.key, prediction.sample)
-        moment = prediction.finished_at.timestamp()
+        number, moment = self._added, prediction.finished_at.timestamp()
+        self._added += 1
         if reply is None or self._moments[reply] > moment:
             return None
         self._moments[reply] = moment
@@ -176,85 +193,87 @@ class LastWords:
         self._is_result[reply] = prediction.outcome.is_result
         return reply
 
+    def missing(self, *, result: bool) -> Sequence[int]:
+        """Return the replies without any; with `result`, also those without a result."""
+        found = self._is_result if result else (number >= 0 for number in self._numbers)
+        return array("q", (reply for reply, there in enumerate(found) if not there))
+
+    def find(self, key: ItemKey, sample: int = 0) -> Final | None:
+        """Return when the reply's final prediction finished, if there is one."""
+        reply = self.replies.find(key, sample)
+        if reply is None or self._numbers[reply] < 0:
+            return None
+        finished_at = datetime.fromtimestamp(self._moments[reply], UTC)
+        return Final(finished_at, bool(self._is_result[reply]))
+
+    def is_final(self, number: int, key: ItemKey, sample: int = 0) -> bool:
+        """Return whether the run's prediction of that number, counted from 0, is a final one."""
+        reply = self.replies.find(key, sample)
+        return reply is not None and self._numbers[reply] == number
+
+
+def find_pending(
+    journal: Journal, run: Run, wanted: Run | None = None, *, failed_too: bool = True
+) -> Pending:
+    """Return the replies that this run (or the wanted one) plans and this run does not have."""
+    wanted = wanted or run
+    briefs = journal.read(PREDICTION_BRIEFS, run.model, run.run_id)
+    finals = FinalPredictions(wanted.plan, briefs, wanted.samples)
+    return Pending(wanted.plan, finals.missing(result=failed_too))
+
+
+def final_results(journal: Journal, run: Run) -> Mapping[str, ItemKey]:
+    """Return the ids of the run's final predictions that are results, with their items."""
+    while True:
+        try:
+            return _final_results(journal, run)
+        except FileCompactedError:  # the lines are in another file now
+            continue
+
+
+def _final_results(journal: Journal, run: Run) -> Mapping[str, ItemKey]:
+    """Read in one pass: the model may still be asked, and the journal grow."""
+    finals = FinalPredictions(run.plan, samples=run.samples)
+    ids: list[str | None] = [None] * len(finals.replies)
+    for brief in journal.read(PREDICTION_BRIEFS, run.model, run.run_id):
+        if (reply := finals.add(brief)) is not None:
+            ids[reply] = brief.prediction_id if brief.outcome.is_result else None
+    return {
+        found: run.plan[reply % len(run.plan)]
+        for reply, found in enumerate(ids)
+        if found is not None
+    }
+
+
+def read_predictions(
+    journal: Journal, model: str, run_id: str, ids: Set[str]
+) -> Iterator[Prediction]:
+    """Yield these predictions as they are needed, however long judging takes."""
+    left = set(ids)
+    while left:
+        try:
+            for one in journal.read(PREDICTIONS, model, run_id):
+                if one.prediction_id in left:
+                    left.discard(one.prediction_id)
+                    yield one
+        except FileCompactedError:  # the lines are in another file now
+            continue
+        return
+
+
+def read_run(journal: Journal, model: str, run_id: str) -> Run:
+    """Return the run with its plan."""
+    return next(journal.read_file(RUNS, model, run_id))
+
 
 def earlier_runs(journal: Journal, wanted: Run) -> list[Run]:
-    """The model's runs, newest first; one with the wanted plan shares it, others come without."""
+    """Return the model's runs, newest first; those without the wanted plan come with none."""
     text = to_json(wanted.plan)
-    runs = []
-    for past in journal.read(PAST_RUNS, wanted.model):
-        plan = wanted.plan if _has_plan(past, wanted, text, journal) else ()
-        runs.append(past.with_plan(plan))
+    runs = [
+        past.with_plan(wanted.plan if _has_plan(past, wanted, text, journal) else ())
+        for past in journal.read(PAST_RUNS, wanted.model)
+    ]
     return sorted(runs, key=lambda run: run.opened_at, reverse=True)
-
-
-def with_plan(run: Run, wanted: Run, journal: Journal) -> Run:
-    """One of the earlier runs, with its own plan if that is not the wanted one."""
-    return run if run.plan is wanted.plan else _whole(run, journal)
-
-
-def count_results(journal: Journal, run: Run, wanted: Run) -> int:
-    """To how many of the wanted replies this run has one that says something about the model."""
-    briefs = journal.read(PREDICTION_BRIEFS, run.model, run.run_id)
-    words = LastWords(wanted.plan, briefs, wanted.samples)
-    return wanted.planned - len(words.missing(result=True))
-
-
-def is_judged(journal: Journal, run: Run) -> bool:
-    """Whether one judge has said all that it will about every reply of the run."""
-    replies = Replies(run.plan, run.samples)
-    scored: dict[tuple[str, str], bytearray] = {}
-    for judgement in journal.read(JUDGEMENT_BRIEFS, run.model, run.run_id):
-        reply = replies.find(judgement.key, judgement.sample)
-        decided = judgement.score is not None or judgement.outcome is Outcome.UNDECIDED
-        if decided and reply is not None:
-            by = (judgement.judge, judgement.judge_version)
-            scored.setdefault(by, bytearray(len(replies)))[reply] = True
-    return any(all(by_one) for by_one in scored.values())
-
-
-class _DatedJudgement(JudgementBrief):
-    """Of a judgement, also when it was given."""
-
-    finished_at: AwareDatetime
-
-
-_DATED_JUDGEMENTS = Stream(JUDGED.name, _DatedJudgement)
-
-
-def failed_items(journal: Journal, run: Run) -> set[ItemKey]:
-    """The items of which any reply is missing, has no result, or was found wrong.
-
-    What is only not judged yet is none of them: nothing is wrong with it. Who finds replies wrong
-    is one version of a judge, by the rule of `run_standing` as far as the journal tells: the one
-    with the most scores, then the one last at work. As in `judged`, its latest score on a reply
-    counts, and a later failure to judge does not undo it.
-    """
-    results = _last_results(journal, run)
-    scores: dict[tuple[str, str], dict[str, tuple[datetime, float]]] = {}
-    for one in journal.read(_DATED_JUDGEMENTS, run.model, run.run_id):
-        if one.score is not None and one.prediction_id in results:
-            told = scores.setdefault((one.judge, one.judge_version), {})
-            word = (one.finished_at, one.score)
-            told[one.prediction_id] = max(told.get(one.prediction_id, word), word)
-    standing = max(scores.values(), key=_most_and_last_at_work, default={})
-    wrong = {prediction_id for prediction_id, (_, score) in standing.items() if score < 1}
-    fine = {reply for prediction_id, reply in results.items() if prediction_id not in wrong}
-    samples = range(run.samples)
-    return {key for key in run.plan if not all(ReplyKey(key, one) in fine for one in samples)}
-
-
-def _most_and_last_at_work(scores: Mapping[str, tuple[datetime, float]]) -> tuple[int, datetime]:
-    return len(scores), max(at for at, _ in scores.values())
-
-
-def _last_results(journal: Journal, run: Run) -> dict[str, ReplyKey]:
-    """The ids of the predictions that are the last word on a reply and a result."""
-    last: dict[ReplyKey, tuple[datetime, str | None]] = {}
-    for one in journal.read(PREDICTION_BRIEFS, run.model, run.run_id):
-        reply = ReplyKey(one.key, one.sample)
-        if reply not in last or last[reply][0] <= one.finished_at:
-            last[reply] = (one.finished_at, one.prediction_id if one.outcome.is_result else None)
-    return {name: reply for reply, (_, name) in last.items() if name is not None}
 
 
 def _has_plan(past: PastRun, wanted: Run, text: bytes, journal: Journal) -> bool:
@@ -262,8 +281,40 @@ def _has_plan(past: PastRun, wanted: Run, text: bytes, journal: Journal) -> bool
         return True
     # Another text may still mean the same, and a run taken for another would be paid for again.
     alike = past.matches(wanted.model_copy(update={"plan": ()}))
-    return alike and _whole(past, journal).plan == wanted.plan
+    return alike and read_run(journal, past.model, past.run_id).plan == wanted.plan
 
 
-def _whole(run: Run, journal: Journal) -> Run:
-    return next(journal.read_file(RUNS, run.model, run.run_id))
+def is_judged(journal: Journal, run: Run) -> bool:
+    """Return whether one judge has given its verdict on every reply of the run."""
+    replies = Replies(run.plan, run.samples)
+    scored: dict[JudgeKey, bytearray] = {}
+    for judgement in journal.read(JUDGEMENT_BRIEFS, run.model, run.run_id):
+        reply = replies.find(judgement.key, judgement.sample)
+        decided = judgement.score is not None or judgement.outcome is Outcome.UNDECIDED
+        if decided and reply is not None:
+            scored.setdefault(judgement.by, bytearray(len(replies)))[reply] = True
+    return any(map(all, scored.values()))
+
+
+def failed_items(journal: Journal, run: Run) -> set[ItemKey]:
+    """Return the items of which any reply is missing, has no result, or was found wrong.
+
+    An item that is only not judged yet has not failed. One version of a judge decides, by the
+    rule of `run_standing`: the one with the most scores, then the one last at work. Its latest
+    score on a reply counts, and a later failure to judge does not undo it.
+    """
+    results = final_results(journal, run)
+    scores: dict[JudgeKey, dict[str, tuple[datetime, float]]] = {}
+    for one in journal.read(JUDGEMENT_BRIEFS, run.model, run.run_id):
+        if one.score is not None and one.prediction_id in results:
+            given = scores.setdefault(one.by, {})
+            score = (one.finished_at, one.score)
+            given[one.prediction_id] = max(given.get(one.prediction_id, score), score)
+    decisive = max(scores.values(), key=_most_and_last_at_work, default={})
+    wrong = {prediction_id for prediction_id, (_, score) in decisive.items() if score < 1}
+    fine = Counter(key for prediction_id, key in results.items() if prediction_id not in wrong)
+    return {key for key in run.plan if fine[key] < run.samples}
+
+
+def _most_and_last_at_work(scores: Mapping[str, tuple[datetime, float]]) -> tuple[int, datetime]:
+    return len(scores), max(at for at, _ in scores.values())

@@ -16,13 +16,13 @@ from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from eval_pipeline.errors import RunError
-from eval_pipeline.evaluation.budget import Account
+from eval_pipeline.evaluation.budget import RunBudget
 from eval_pipeline.gateways.rate_limiter import StopSignal
 from eval_pipeline.journal import Journal, JournalError, JournalWriter, Stream
 from eval_pipeline.logs import FACTS, about, in_words
 from eval_pipeline.records.diagnosis import Diagnosis
 from eval_pipeline.records.outcome import Outcome
-from eval_pipeline.records.prediction import NOTHING_USED, Judgement, Prediction, Usage
+from eval_pipeline.records.prediction import NOTHING_USED, Judgement, Prediction, Repeat, Usage
 from eval_pipeline.runtime import Halted, in_a_thread, stop_controller
 from eval_pipeline.settings.loading import SettingsError
 from eval_pipeline.suites.coding.sandbox.base import SandboxError
@@ -30,12 +30,12 @@ from eval_pipeline.suites.coding.toolchains.base import ToolchainError
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
-L = TypeVar("L", Prediction, Judgement, Diagnosis)
+L = TypeVar("L", Prediction, Judgement, Repeat, Diagnosis)
 PROGRESS_EVERY_S = 10.0
-BETWEEN_HIRES_S = 0.0005
+BETWEEN_SPAWNS_S = 0.0005
 """About the time that a request takes of our own: then the next one is ready when it is done."""
 MOST_WAITING = 10
-"""How many times as many items as workers may wait to be asked again."""
+"""How many times as many items as workers may wait to be retried."""
 INTERRUPTED = "interrupted"
 
 
@@ -47,7 +47,7 @@ class WorkedOn(NamedTuple):
 
 
 @dataclass
-class Tally:
+class StageProgress:
     """What a stage did for one model: counted as it happens, reported at the end."""
 
     model: str
@@ -78,39 +78,52 @@ class Tally:
 
     @property
     def estimate(self) -> str:
-        """What it was to cost, in words."""
+        """The expected cost in words."""
         usd = self.estimated_usd
         return "at an unknown cost" if usd is None else f"about {usd:.2f} USD"
 
     def line(self) -> str:
-        """The tally in a sentence."""
+        """Return the progress in a sentence."""
         outcomes = ", ".join(f"{count} {outcome}" for outcome, count in self.outcomes.most_common())
         done = f"{self.model}: {self.asked} of {self.planned} {self.verb} ({outcomes or 'none'})"
         said = self.stopped or (self.trouble and f"for example {self.trouble}")
         return f"{done}, {self.cost_usd:.4f} USD" + (f"; {said}" if said else "")
 
     def progress(self) -> dict[str, str | int | float]:
-        """Where it stands, for logs and for the UI."""
+        """Return counts, rate and cost, for logs and for the UI."""
         rate = self.asked / max(time.monotonic() - self.started, 1e-3)
-        left = (self.planned - self.asked) / rate if rate else float("inf")
         return {
             "model": self.model,
             "done": self.asked,
             "planned": self.planned,
             "per_s": round(rate, 1),
-            "eta_s": round(left) if left != float("inf") else -1,
+            "eta_s": round((self.planned - self.asked) / rate) if rate else -1,
             "cost_usd": round(self.cost_usd, 4),
             **{str(outcome): count for outcome, count in self.outcomes.most_common()},
         }
 
     def stop(self, reason: str, *, failed: bool) -> None:
-        """No further request is made; the first reason is the one that is told."""
+        """Note that no further request is made; the first reason is the one that is shown."""
         self.stopped = self.stopped or reason
         self.failed = self.failed or failed
 
+    def warn(self, warning: str) -> None:
+        """Log the warning and keep it for the summary, once."""
+        if warning not in self.warnings:
+            log.warning(warning)
+            self.warnings.append(warning)
+
+
+def log_summary(tally: StageProgress, level: int = logging.INFO) -> None:
+    """Log what was done, and of which run if there was only one."""
+    runs = {one.run_id for one in tally.runs}
+    known = {"run_id": runs.pop()} if len(runs) == 1 else {}
+    with about(**known):
+        log.log(level, tally.line(), extra={FACTS: tally.progress()})
+
 
 async def compact(journal: Journal, stream: Stream[L], model: str, run_id: str) -> None:
-    """Makes the files of finished work small; where that fails, they are as good as before."""
+    """Compact the files of finished work; where that fails, they are as good as before."""
     if stop_controller().stopped:  # somebody waits for the end, and it can be done next time
         return
     try:
@@ -120,8 +133,8 @@ async def compact(journal: Journal, stream: Stream[L], model: str, run_id: str) 
 
 
 @contextmanager
-def stopped_by_trouble(*tallies: Tally) -> Iterator[None]:
-    """What a user can mend ends the work on this model only, and is told in its tallies."""
+def stopped_by_trouble(*tallies: StageProgress) -> Iterator[None]:
+    """End the work on this model only, where a user can fix the trouble, and note it."""
     try:
         yield
     except (SettingsError, RunError, JournalError, SandboxError, ToolchainError) as error:
@@ -134,7 +147,7 @@ def stopped_by_trouble(*tallies: Tally) -> Iterator[None]:
 
 @asynccontextmanager
 async def unless_stopped() -> AsyncIterator[None]:
-    """What is waited for in it is given up when the work is to stop, and not begun after that."""
+    """Give up waiting within the block when the work is to stop, and do not begin it after that."""
     if stop_controller().stopped:
         raise Halted(INTERRUPTED)
     loop, limit = asyncio.get_running_loop(), asyncio.timeout(None)
@@ -150,7 +163,7 @@ async def unless_stopped() -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def holding(*needed: AbstractAsyncContextManager[Any]) -> AsyncIterator[None]:
-    """Waits for each of them in this order, unless the work is to stop, and keeps them."""
+    """Wait for each of them in this order, unless the work is to stop, and keep them."""
     async with AsyncExitStack() as held:
         async with unless_stopped():
             for one in needed:
@@ -158,90 +171,87 @@ async def holding(*needed: AbstractAsyncContextManager[Any]) -> AsyncIterator[No
         yield
 
 
-class Shift:
+class WorkerPool:
     """The workers on one model's items: as many as may ask at once, and more while some wait."""
 
     def __init__(
         self,
-        tally: Tally,
-        account: Account,
+        tally: StageProgress,
+        budget: RunBudget,
         *,
         num_workers: int,
         stop_after_failures: int,
         answered_before: bool = False,
     ) -> None:
         self.tally = tally
-        self.account = account
+        self.budget = budget
         self.halt = StopSignal()
         self._num_workers = num_workers
         self._stop_after_failures = stop_after_failures
         self._failures_in_a_row = 0
         self._answered_before = answered_before
-        self._hire: Callable[[], None] = lambda: None
-        self._hired = self._waiting = 0
+        self._spawn: Callable[[], object] = lambda: None
+        self._workers = self._waiting = 0
         self._timer: asyncio.TimerHandle | None = None
 
     def stop(self, reason: str, *, failed: bool) -> None:
-        """Nothing new is asked and nothing waited for; what is on its way still lands."""
+        """Ask nothing new and wait for nothing; what is on its way is still recorded."""
         self.tally.stop(reason, failed=failed)
         self.halt()
 
     def stop_for_budget(self, reason: str) -> None:
-        """As above, and it is told apart from trouble."""
+        """Stop, and tell it apart from trouble."""
         self.tally.budget_reached = True
         self.stop(reason, failed=False)
 
     async def work_through(self, pending: Iterable[T], do: Callable[[T], Awaitable[None]]) -> None:
-        """Workers pull from one iterator, so memory does not grow with what is pending."""
+        """Let workers pull from one iterator, so memory does not grow with what is pending."""
         if not self.tally.asked:
             self.tally.started = time.monotonic()
-        self._timer = asyncio.get_running_loop().call_later(PROGRESS_EVERY_S, self._tell)
-        interrupt = partial(self.stop, INTERRUPTED, failed=False)
+        self._log_later()
+        interrupt, queue = partial(self.stop, INTERRUPTED, failed=False), iter(pending)
         try:
-            with stop_controller().on_stop(interrupt, lambda: self._hired):
-                await self._employ(iter(pending), do)
+            with stop_controller().on_stop(interrupt, lambda: self._workers):
+                async with asyncio.TaskGroup() as group:
+                    self._spawn = lambda: group.create_task(self._work(queue, do))
+                    await self._spawn_all(min(self._num_workers, self.tally.planned))
         except* JournalError as errors:
             self.stop(str(errors.exceptions[0]), failed=True)
         finally:
-            self._timer.cancel()
+            if self._timer is not None:
+                self._timer.cancel()
 
-    async def _employ(self, queue: Iterator[T], do: Callable[[T], Awaitable[None]]) -> None:
-        async with asyncio.TaskGroup() as group:
+    async def _spawn_all(self, count: int) -> None:
+        """Begin one after the other: workers that begin at once would wait for each other."""
+        began, spawned = time.monotonic(), 0
+        while spawned < count and not self.halt.is_set:
+            due = 1 + int((time.monotonic() - began) / BETWEEN_SPAWNS_S)
+            for _ in range(spawned, min(due, count)):
+                self._add_worker()
+                spawned += 1
+            await asyncio.sleep(BETWEEN_SPAWNS_S)
 
-            def hire() -> None:
-                self._hired += 1
-                group.create_task(self._work(queue, do))
+    def _add_worker(self) -> None:
+        self._workers += 1
+        self._spawn()
 
-            self._hire = hire
-            await self._hire_all(min(self._num_workers, self.tally.planned))
-
-    async def _hire_all(self, count: int) -> None:
-        """One after the other: those who begin at once would wait for each other ever after."""
-        began, hired = time.monotonic(), 0
-        while hired < count and not self.halt.is_set:
-            due = 1 + int((time.monotonic() - began) / BETWEEN_HIRES_S)
-            while hired < min(due, count):
-                self._hire()
-                hired += 1
-            await asyncio.sleep(BETWEEN_HIRES_S)
-
-    async def rest(self, seconds: float) -> None:
-        """Waits until an item may be asked again; somebody else takes the place meanwhile."""
+    async def sleep_before_retry(self, seconds: float) -> None:
+        """Sleep before a retry, letting another worker use the slot."""
         self._waiting += 1
-        if self._hired < MOST_WAITING * self._num_workers:
-            self._hire()
+        if self._workers < MOST_WAITING * self._num_workers:
+            self._add_worker()
         try:
             await self.halt.sleep(seconds)
         finally:
             self._waiting -= 1
 
-    async def land(self, record: L, writer: JournalWriter[L]) -> None:
-        """Hands it to the journal and goes on; it counts once it is on disk."""
-        self.heed(record.outcome, record.trouble)
+    async def record(self, record: L, writer: JournalWriter[L]) -> None:
+        """Hand it to the journal and go on; it counts once it is on disk."""
+        self.register_outcome(record.outcome, record.trouble)
         await writer.post(lambda: record, self.landed)
 
     def landed(self, record: Prediction | Judgement | Diagnosis | None) -> None:
-        """It is on disk, so it counts; None if it could not be made."""
+        """Count what is on disk; None if it could not be made."""
         if record is None:
             self.tally.count(Outcome.INTERNAL_ERROR, NOTHING_USED)
             self._fail("our own fault, which the log tells")
@@ -254,13 +264,13 @@ class Shift:
                 if self.halt.is_set:
                     return
                 await self._attempt(do, one)
-                if self._hired - self._waiting > self._num_workers:
+                if self._workers - self._waiting > self._num_workers:
                     return  # those who waited are back
         finally:
-            self._hired -= 1
+            self._workers -= 1
 
     async def _attempt(self, do: Callable[[T], Awaitable[None]], one: T) -> None:
-        """Our own fault with one item must not cost the others; it stays pending."""
+        """Do it; our own fault with one item must not cost the others, and it stays pending."""
         try:
             await do(one)
         except JournalError:
@@ -271,18 +281,16 @@ class Shift:
             log.exception("%s: an item could not be %s.", self.tally.model, self.tally.verb)
             self.landed(None)
 
-    def heed(self, outcome: Outcome, trouble: str) -> None:
-        """Stops where no other request can do better."""
-        if outcome is Outcome.OK:
-            self._answered_before, self._failures_in_a_row = True, 0
-            return
-        self.tally.trouble = trouble
-        if outcome.is_hopeless(answered_before=self._answered_before):
-            self.stop(trouble, failed=True)
+    def register_outcome(self, outcome: Outcome, trouble: str) -> None:
+        """Stop where no other request can do better."""
+        if outcome is not Outcome.OK:
+            self.tally.trouble = trouble
+            if outcome.is_hopeless(answered_before=self._answered_before):
+                self.stop(trouble, failed=True)
         if outcome.is_result:
             self._answered_before, self._failures_in_a_row = True, 0
-            return
-        self._fail(trouble)
+        else:
+            self._fail(trouble)
 
     def _fail(self, trouble: str) -> None:
         self._failures_in_a_row += 1
@@ -290,22 +298,15 @@ class Shift:
             failures = f"{self._failures_in_a_row} items in a row had no answer"
             self.stop(f"{failures}; the last: {trouble}", failed=True)
 
-    def _tell(self) -> None:
-        """One log line every few seconds, also and above all while nothing comes."""
-        under_way, waiting = self._hired - self._waiting, self._waiting
+    def _log_later(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(PROGRESS_EVERY_S, self._log_progress)
+
+    def _log_progress(self) -> None:
+        """Log one line every few seconds, also and above all while nothing comes."""
+        under_way, waiting = self._workers - self._waiting, self._waiting
         facts = self.tally.progress() | {"under_way": under_way, "to_ask_again": waiting}
         if self.tally.trouble is not None:
             facts["last_trouble"] = repr(self.tally.trouble)
         log.info("progress %s", in_words(facts), extra={FACTS: facts})
-        self._timer = asyncio.get_running_loop().call_later(PROGRESS_EVERY_S, self._tell)
-
-
-log = logging.getLogger(__name__)
-
-
-def tell(tally: Tally, level: int = logging.INFO) -> None:
-    """Tells it, and of which run if there was only one."""
-    runs = {one.run_id for one in tally.runs}
-    known = {"run_id": runs.pop()} if len(runs) == 1 else {}
-    with about(**known):
-        log.log(level, tally.line(), extra={FACTS: tally.progress()})
+        self._log_later()

@@ -84,11 +84,11 @@ def _static_model(gateway: Gateway, model: StaticModel) -> Model:
     if gateway.kind == "zenmux":
         provider = provider or name.partition(":")[2] or None
         name = name.removesuffix(f":{provider}")
+    simulated = gateway.kind == "demo"
     placed = {"gateway": gateway.name, "vendor": vendor, "name": name, "provider": provider}
-    placed["simulated"] = gateway.kind == "demo"
     assumed = {"request_name": model.id, "display_name": model.id, "dialect": gateway.own_dialect}
     stated = model.model_dump(exclude_none=True, exclude={"provider"})
-    return Model.model_validate(assumed | stated | placed)
+    return Model.model_validate({**assumed, **stated, **placed, "simulated": simulated})
 
 
 _Found = Iterator[Model | str]

@@ -10,7 +10,7 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from eval_pipeline.results.derive import insert
+from eval_pipeline.results.queries import insert
 from eval_pipeline.results.stats.bootstrap import Floats, Ints, seed_of
 from eval_pipeline.results.stats.intervals import LEVEL, Interval, clustered_error
 from eval_pipeline.results.stats.pairs import Differences, Paired, compare, compare_clusters, holm

@@ -1,14 +1,11 @@
 """The tables that are computed from others, in SQL and, between two queries, in numpy."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 import duckdb
 
 from eval_pipeline.results.queries import clear, run_file
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 DERIVED = (
     "metrics",
@@ -88,18 +85,3 @@ def derive(connection: duckdb.DuckDBPyConnection, table: str) -> None:
         if connection.table(preparation.needed_if_any).limit(1).fetchone():
             preparation.compute(connection)
     run_file(connection, f"derive/{table}")
-
-
-def insert(
-    connection: duckdb.DuckDBPyConnection, table: str, columns: "Mapping[str, NDArray[Any]]"
-) -> None:
-    """Adds the rows to the temporary table of that name and those columns; NaN is NULL."""
-    if not any(column.size for column in columns.values()):
-        return
-    connection.register("computed", dict(columns))
-    values = ", ".join(
-        f"nullif({name}, 'nan'::double) as {name}" if column.dtype.kind == "f" else name
-        for name, column in columns.items()
-    )
-    connection.view("computed").project(values).insert_into(f"temp.main.{table}")
-    connection.unregister("computed")

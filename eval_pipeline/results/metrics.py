@@ -7,7 +7,7 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from eval_pipeline.results.derive import insert
+from eval_pipeline.results.queries import insert
 from eval_pipeline.results.stats.bootstrap import bootstrap_interval, seed_of
 from eval_pipeline.results.stats.calibration import (
     Bins,

@@ -2,9 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
+
+if TYPE_CHECKING:  # which takes time to load
+    from numpy.typing import NDArray
 
 SQL = Path(__file__).with_name("sql")
 FORMULAS_VERSION = 1
@@ -43,6 +46,21 @@ def clear(connection: duckdb.DuckDBPyConnection, tables: Sequence[str]) -> None:
     """Delete the rows of the tables."""
     for table in tables:
         connection.execute(f"delete from {table}")
+
+
+def insert(
+    connection: duckdb.DuckDBPyConnection, table: str, columns: "Mapping[str, NDArray[Any]]"
+) -> None:
+    """Add the rows to the temporary table of that name and those columns; NaN is NULL."""
+    if not any(column.size for column in columns.values()):
+        return
+    connection.register("computed", dict(columns))
+    values = ", ".join(
+        f"nullif({name}, 'nan'::double) as {name}" if column.dtype.kind == "f" else name
+        for name, column in columns.items()
+    )
+    connection.view("computed").project(values).insert_into(f"temp.main.{table}")
+    connection.unregister("computed")
 
 
 def recipe() -> tuple[str, ...]:

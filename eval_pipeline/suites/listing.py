@@ -2,12 +2,11 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from eval_pipeline.errors import MendableError
-from eval_pipeline.evaluation.runs import planned
-from eval_pipeline.records.item import SuiteKind
+from eval_pipeline.errors import MendableError, RunError
+from eval_pipeline.records.item import Item, ItemKey, SuiteKind
 from eval_pipeline.records.run import PlanFilter
 from eval_pipeline.settings.sections import Experiment
 from eval_pipeline.settings.settings import Settings
@@ -143,3 +142,46 @@ def _differences(one: Experiment, other: Experiment) -> dict[str, Any]:
         for name in Experiment.model_fields
         if getattr(one, name) != getattr(other, name)
     }
+
+
+def planned(items: Mapping[ItemKey, Item], chosen: PlanFilter) -> Iterator[Brief]:
+    """Yield the items that pass the filter, whichever model is to be asked."""
+    wanted: Iterator[Brief] = (brief for brief in briefs(items) if _matches(brief, chosen))
+    if chosen.max_samples is None:
+        return wanted
+    return _first_of_each_suite(wanted, chosen.max_samples)
+
+
+def check_filter(items: Mapping[ItemKey, Item], chosen: PlanFilter) -> None:
+    """Raise if a suite or a category does not exist, or no item passes the filter."""
+    found = list(briefs(items))
+    _known("suite", chosen.suites, {brief.key.suite for brief in found})
+    _known("category", chosen.categories, {brief.category for brief in found})
+    if next(planned(items, chosen), None) is None:
+        shown = chosen.model_dump_json(include=set(PlanFilter.model_fields), exclude_defaults=True)
+        raise RunError(f"No item passes the filter {shown}: evals list shows what there is.")
+
+
+def _known(noun: str, named: Iterable[str], known: Collection[str]) -> None:
+    for name in named:
+        if name not in known:
+            raise RunError(unknown(noun, name, sorted(known)))
+
+
+def _matches(brief: Brief, chosen: PlanFilter) -> bool:
+    if chosen.suites and brief.key.suite not in chosen.suites:
+        return False
+    if chosen.categories and brief.category not in chosen.categories:
+        return False
+    if chosen.text_only and brief.has_image:
+        return False
+    path = f"{brief.key.suite}/{brief.category}/{brief.key.item_id}"
+    return not chosen.test_filter or re.search(chosen.test_filter, path) is not None
+
+
+def _first_of_each_suite(wanted: Iterable[Brief], count: int) -> Iterator[Brief]:
+    seen: Counter[str] = Counter()
+    for brief in wanted:
+        seen[brief.key.suite] += 1
+        if seen[brief.key.suite] <= count:
+            yield brief

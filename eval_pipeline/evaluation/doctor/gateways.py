@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
-from eval_pipeline.evaluation.budget import unpriced
+from eval_pipeline.evaluation.budget import price_warning
 from eval_pipeline.evaluation.doctor.report import Check, Finding, State, ok, warning, wrong
 from eval_pipeline.gateways.catalog import (
     Catalog,
@@ -260,7 +260,7 @@ def prices(offers: Offers) -> Iterator[Finding]:
     told = ", ".join(
         f"{usd:g} USD {name.removeprefix('usd_').replace('_', ' ')}" for name, usd in limits.items()
     )
-    unknown = [one.id for one in _asked(offers) if unpriced(one, offers.settings.budget)]
+    unknown = [one.id for one in _asked(offers) if price_warning(one, offers.settings.budget)]
     if unknown:
         names = ", ".join(shortened(tuple(unknown)))
         words = f"{told}; but the price of {_models(len(unknown))} is not known: {names}."

@@ -2,15 +2,21 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from dataclasses import dataclass
+from datetime import timedelta
 from functools import cached_property
 from secrets import token_hex
 from typing import NamedTuple
 
 from eval_pipeline.evaluation.deletion import is_at_work
 from eval_pipeline.evaluation.runs import scope_of
-from eval_pipeline.evaluation.state import JUDGEMENT_BRIEFS, PREDICTION_BRIEFS
+from eval_pipeline.evaluation.state import (
+    JUDGEMENT_BRIEFS,
+    PREDICTION_BRIEFS,
+    FinalPredictions,
+    JudgeKey,
+    read_run,
+)
 from eval_pipeline.interop.remote.receive import keep_sighting
 from eval_pipeline.interop.zenmux.convert import (
     LONGEST_ERROR,
@@ -44,47 +50,34 @@ from eval_pipeline.settings.settings import Settings
 _TICK = timedelta(microseconds=1)
 
 
-@dataclass(frozen=True)
 class KnownOfRun:
-    """Its replies and verdicts, by what names them."""
+    """The replies and verdicts of a run, by what names them."""
 
-    last: dict[str, tuple[datetime, bool]] = field(default_factory=dict)
-    ids: set[str] = field(default_factory=set)
-    judged: set[tuple[str, str, str]] = field(default_factory=set)
-    scored: set[tuple[str, str, str]] = field(default_factory=set)
-
-    @classmethod
-    def of(cls, journal: Journal, model: str, run_id: str) -> "KnownOfRun":
-        """All that the journal has of the run."""
-        here = cls()
-        for one in journal.read(PREDICTION_BRIEFS, model, run_id):
-            here.ids.add(one.prediction_id)
-            known = here.last.get(one.item_id)
-            if known is None or known[0] <= one.finished_at:
-                here.last[one.item_id] = (one.finished_at, one.outcome.is_result)
-        for verdict in journal.read(JUDGEMENT_BRIEFS, model, run_id):
-            key = (verdict.prediction_id, verdict.judge, verdict.judge_version)
-            here.judged.add(key)
-            if verdict.score is not None:
-                here.scored.add(key)
-        return here
+    def __init__(self, journal: Journal, run: Run) -> None:
+        self.ids: set[str] = set()
+        self._finals = FinalPredictions(run.plan)
+        self._judged: dict[tuple[str, JudgeKey], bool] = {}
+        for one in journal.read(PREDICTION_BRIEFS, run.model, run.run_id):
+            self.ids.add(one.prediction_id)
+            self._finals.add(one)
+        for verdict in journal.read(JUDGEMENT_BRIEFS, run.model, run.run_id):
+            key = verdict.prediction_id, verdict.by
+            self._judged[key] = self._judged.get(key, False) or verdict.score is not None
 
     def lacks(self, prediction: Prediction) -> Prediction | None:
-        """The prediction as it is to be kept, unless the reply has one here already."""
-        if prediction.prediction_id in self.ids:
+        """Return the prediction as it is to be kept, unless the reply has one already."""
+        final = self._finals.find(prediction.key)
+        if prediction.prediction_id in self.ids or (final and final.is_result):
             return None
-        moment, is_result = self.last.get(prediction.item_id, (None, False))
-        if is_result:
-            return None
-        if moment is None or moment < prediction.finished_at:
+        if final is None or final.finished_at < prediction.finished_at:
             return prediction
         # Repaired there, in a file that still says when it was written at first.
-        return prediction.model_copy(update={"finished_at": moment + _TICK})
+        return prediction.model_copy(update={"finished_at": final.finished_at + _TICK})
 
     def lacks_verdict(self, one: Judgement) -> bool:
-        """Whether nobody has said so much yet."""
-        key = (one.prediction_id, one.judge, one.judge_version)
-        return key not in self.judged or (one.score is not None and key not in self.scored)
+        """Return whether no verdict here says as much yet."""
+        has_score = self._judged.get((one.prediction_id, JudgeKey(one.judge, one.judge_version)))
+        return has_score is None or (one.score is not None and not has_score)
 
 
 GATEWAY = "zenmux"
@@ -164,8 +157,8 @@ class _Place:
         journal, run_id = self.importer.journal, self.folder.run_id
         with self._alone(unit.model):
             is_new = not journal.exists(RUNS, unit.model, run_id)
-            run = self._opened(unit) if is_new else _run(journal, unit.model, run_id)
-            here = KnownOfRun() if is_new else KnownOfRun.of(journal, unit.model, run_id)
+            run = self._opened(unit) if is_new else read_run(journal, unit.model, run_id)
+            here = KnownOfRun(journal, run)
             answers = self._answers(unit, run)
             new = [one for answer in answers.values() if (one := here.lacks(answer))]
             verdicts = self._verdicts(unit, answers, run)
@@ -323,7 +316,3 @@ def _unfit(folder: ResultsFolder) -> str | None:
     if len(folder.question_ids) > MOST_QUESTIONS:
         return f"It is about more than {MOST_QUESTIONS:,} questions."
     return None
-
-
-def _run(journal: Journal, model: str, run_id: str) -> Run:
-    return next(journal.read_file(RUNS, model, run_id))

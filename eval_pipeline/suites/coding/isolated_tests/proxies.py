@@ -6,13 +6,10 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import Any, ClassVar, Protocol, cast
 
 from eval_pipeline.suites.coding.isolated_tests.values import OF_STRANGERS, OPERATIONS, write_back
 from eval_pipeline.suites.coding.isolated_tests.wire import Frames, Nonsense
-
-if TYPE_CHECKING:  # which imports this module
-    from eval_pipeline.suites.coding.isolated_tests.modules import Modules
 
 HANDLE = "__evals_handle__"
 # Decided there only between two objects from there: what is compared with plain data is our word.
@@ -25,10 +22,26 @@ class AnswerGone(BaseException):
     """The process of the answer has ended or can not be understood any more."""
 
 
+class Codec(Protocol):
+    """Translates values to words of the line and back."""
+
+    def encode(self, value: Any) -> Any:
+        """Return the words for a value."""
+
+    def decode(self, data: Any) -> Any:
+        """Return the value of the words."""
+
+    def decode_error(self, data: Any) -> BaseException:
+        """Return the exception of the words."""
+
+    def learn(self, classes: Sequence[Mapping[str, Any]]) -> None:
+        """Take in classes that values may have from now on."""
+
+
 class Far:
     """Requests to the answer's process by any thread or task; one thread reads the replies."""
 
-    codec: "Modules"
+    codec: Codec
 
     def __init__(self, frames: Frames) -> None:
         self._frames = frames

@@ -140,8 +140,9 @@ class Objects:
         """The class itself if both sides know it, else its name and the nearest that they know."""
         first, nearest = parents[0], ["error", "builtins", "Exception"]
         for kind in parents:
-            if (place := self.place(kind)) or (known := known_place(kind)):
-                nearest = ["ref", *place] if place else ["error", *known]
+            place, known = self.place(kind), known_place(kind)
+            if place or known:
+                nearest = ["ref", *place] if place else ["error", *(known or ())]
                 if kind is first:
                     return nearest
                 break
