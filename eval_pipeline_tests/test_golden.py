@@ -40,6 +40,8 @@ VARYING = re.compile(
     r"|(.*latency|.*first_token|.*generation).*_s|output_tokens_per_s|stale_days)"
 )
 """The columns with times and random ids, and what is drawn by these: each run has its own."""
+ELAPSED = re.compile(r"\bin \d+\.\d\ds\b")
+"""How long pytest took, which the output of a step says."""
 HEAD, WIDTH = 5, 80
 CODING = """
 [[suites]]
@@ -201,7 +203,7 @@ def plain(value: Any) -> str:
         return str({key: plain(one) for key, one in sorted(value.items())})
     if isinstance(value, list):
         return str([plain(one) for one in value])
-    return str(value)
+    return ELAPSED.sub("in N s", str(value))
 
 
 def hashed(values: Iterable[str]) -> str:

@@ -256,7 +256,7 @@ def test_items_that_are_gone_stop_the_tally_and_nothing_else(alone: Stand) -> No
 
 
 def test_what_a_stopped_review_has_cost_is_not_lost() -> None:
-    async def ask_once(request: ChatRequest, shift: object) -> Asked:
+    async def ask_once(request: ChatRequest, pool: object) -> Asked:
         if "It is short." not in str(request.messages):
             raise Halted
         verdict = {"extracted_answer": None, "reasoning": "", "correct": True, "confidence": None}

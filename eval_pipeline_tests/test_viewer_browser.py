@@ -284,4 +284,4 @@ def test_the_command_serves_until_it_is_interrupted(settings: Settings, tmp_path
             assert process.poll() is None
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
