@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Coroutine
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -281,6 +281,17 @@ def test_another_version_of_the_toolchain_grades_the_same_files_anew(tmp_path: P
     graded(tmp_path, newer, "install deploy\n")
 
     assert newer.taken == [*ALL_STEPS, "install", "deploy", "typecheck", "lint", "tests"]
+
+
+def test_a_grading_counts_only_for_the_isolation_it_was_made_under(tmp_path: Path) -> None:
+    graded(tmp_path, Shell(), "install deploy\n")
+    elsewhere = Shell()
+    judge = replace(a_judge(tmp_path, elsewhere), sandbox=open_sandbox("none", unsafe=True))
+
+    result = run(judge.grade(a_shell_task(), {"answer.txt": "install deploy\n"}))
+
+    assert elsewhere.taken == [*ALL_STEPS, "install", "deploy", "typecheck", "lint", "tests"]
+    assert result.code.isolation == "none"
 
 
 def test_whoever_wants_everything_graded_anew_gets_that(tmp_path: Path) -> None:

@@ -106,6 +106,28 @@ def test_many_appends_are_on_disk_when_they_return_and_share_their_fsyncs(
     assert len(synced) < 30
 
 
+def test_a_file_written_as_a_whole_is_on_disk_before_it_has_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[tuple[str, list[str]]] = []
+    really_sync = os.fsync
+
+    def sync(descriptor: int) -> None:
+        really_sync(descriptor)
+        path = Path(f"/proc/self/fd/{descriptor}").readlink()
+        named = [one.name for one in Journal(tmp_path).files(PREDICTIONS)]
+        synced.append((path.name if path.is_dir() else path.read_text("utf-8"), named))
+
+    monkeypatch.setattr(os, "fsync", sync)
+    record = a_prediction("q1")
+    Journal(tmp_path).write_whole(PREDICTIONS, MODEL, "run-1", "whole", records=[record])
+
+    contents = [one for one in synced if record.model_dump_json() in one[0]]
+    assert [named for _, named in contents] == [[]], "the content is synced while it has no name"
+    folder, named = synced[-1]
+    assert (folder, named) == ("run-1", ["whole.jsonl"]), "and then the name"
+
+
 def test_posted_records_land_in_order_and_are_on_disk_when_it_is_told(tmp_path: Path) -> None:
     told: list[str] = []
 

@@ -107,6 +107,16 @@ def test_the_numbers_are_those_of_the_latest_ten_runs(tmp_path: Path) -> None:
         check_numbers(row, taken_runs[row["model"]][::-1][:10])
 
 
+def test_the_cost_is_that_of_one_sample_of_every_item(tmp_path: Path) -> None:
+    run = taken("demo/a", samples=2)
+    paid = [one.model_copy(update={"usage": Usage(cost_usd=0.25)}) for one in answers(run)]
+
+    warehouse = board(tmp_path, run, *paid, *verdicts(run, scores_of(0.5, seed=1, samples=2)))
+
+    (row,) = rows(warehouse, "from leaderboard")
+    assert row["cost_usd"] == pytest.approx(0.25 * ITEMS)
+
+
 def check_numbers(row: Row, latest: Sequence[tuple[Run, Scores]]) -> None:
     means, newest = item_means(latest), latest[0][0]
     accuracies = [scores.mean() for _, scores in latest]

@@ -95,6 +95,24 @@ def test_what_is_left_of_a_share_and_too_little_for_a_large_request_is_not_lost(
     assert asked[-1] == pytest.approx(199 * 0.7, rel=0.03)
 
 
+def test_a_share_doubles_up_to_a_second_while_it_is_used_up_and_begins_small_after_a_pause() -> (
+    None
+):
+    share, moment, reserved = Share(600), 100.0, []
+
+    for _ in range(60):
+        if not share.covers(1, moment):
+            wanted = share.wanted(1, moment)
+            share.given(wanted, moment)
+            reserved.append(wanted.seconds)
+        moment += share.ready_in(moment)
+        share.use(1, moment)
+
+    assert reserved[:6] == pytest.approx([0.1, 0.2, 0.4, 0.8, 1.0, 1.0])
+    assert max(reserved) == pytest.approx(1.0)
+    assert share.wanted(1, moment + 5).seconds == pytest.approx(0.1)
+
+
 def test_who_asks_rarely_takes_no_more_than_that() -> None:
     book, busy = Reservations(), Asker(600)
     rare = [Asker(600, starts=100 + n) for n in range(5)]

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
+from eval_pipeline.interop.remote.messages import RUNS_PATH, VERSIONS_PATH
 from eval_pipeline.journal.tokens import Tokens, TokenScope
 from eval_pipeline.web.app import build_app
 from eval_pipeline_tests.builders import a_warehouse, settings_in
@@ -114,6 +115,16 @@ def test_a_page_is_sent_packed_and_only_if_it_is_new(a_web: Callable[..., TestCl
     assert first.headers["content-encoding"] == "gzip"
     assert (again.status_code, again.content) == (304, b"")
     assert "content-encoding" not in plain.headers and plain.text == first.text
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "DELETE", "PATCH", "OPTIONS"])
+@pytest.mark.parametrize("path", ["/api/v1/models", RUNS_PATH, VERSIONS_PATH])
+def test_where_reading_needs_a_token_no_method_gets_around_it(
+    a_web: Callable[..., TestClient], path: str, method: str
+) -> None:
+    web = a_web(public=False)
+
+    assert web.request(method, path).status_code == 401
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
