@@ -14,8 +14,7 @@ from eval_pipeline.interop.convex_scores.convert import SOURCE, Converted, conve
 from eval_pipeline.interop.convex_scores.documents import EvalDocument, ModelDocument, RunDocument
 from eval_pipeline.interop.convex_scores.read import Line, ScoresError, Staged, read_scores, staging
 from eval_pipeline.interop.convex_scores.versions import Cohort, Keeper, cohorts_of
-from eval_pipeline.interop.remote.errors import RefusedError
-from eval_pipeline.interop.remote.messages import MOST_RECORDS, RunToOpen, parsed
+from eval_pipeline.interop.remote.messages import MOST_RECORDS, RefusedError, RunToOpen, parsed
 from eval_pipeline.interop.remote.receive import Receiver
 from eval_pipeline.journal import RUNS, Journal
 from eval_pipeline.journal.files import as_line

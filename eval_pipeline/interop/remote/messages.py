@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeVar
 import orjson
 from pydantic import Field, TypeAdapter, ValidationError
 
-from eval_pipeline.interop.remote.errors import RefusedError
+from eval_pipeline.errors import MendableError
 from eval_pipeline.records.base import Record, now
 from eval_pipeline.records.item import ItemKey
 from eval_pipeline.records.model import Sighting
@@ -38,6 +38,17 @@ HASHED = "=-"
 _PLAIN = re.compile(r"[A-Za-z0-9_-]")
 _ALL_PLAIN = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*")
 _ENCODED = re.compile(r"=([0-9A-F]{2})")
+
+
+class RefusedError(MendableError):
+    """Something from elsewhere was refused and not written; the message has no paths or secrets."""
+
+    def __init__(
+        self, message: str, status: int = 422, headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.headers = headers
 
 
 class BadPathError(ValueError):

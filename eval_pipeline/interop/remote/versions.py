@@ -1,4 +1,4 @@
-"""A benchmark version from elsewhere: kept only if its items make up the hashes that it claims."""
+"""Benchmark versions from elsewhere: kept only if the items make up the hashes that are claimed."""
 
 from collections.abc import Iterator
 from typing import BinaryIO
@@ -6,8 +6,13 @@ from typing import BinaryIO
 from pydantic import TypeAdapter
 
 from eval_pipeline.hashing import RunningFingerprint
-from eval_pipeline.interop.remote.errors import ConflictError, RefusedError, TooLargeError
-from eval_pipeline.interop.remote.messages import MOST_BYTES, MOST_ITEMS, KeptVersion, parsed
+from eval_pipeline.interop.remote.messages import (
+    MOST_BYTES,
+    MOST_ITEMS,
+    KeptVersion,
+    RefusedError,
+    parsed,
+)
 from eval_pipeline.journal import ITEMS, VERSIONS, Journal
 from eval_pipeline.records.coding import CodingTask
 from eval_pipeline.records.item import ITEM, BenchmarkVersion, Item, SuiteVersion
@@ -15,19 +20,21 @@ from eval_pipeline.suites.benchmark import note, version_hash
 from eval_pipeline.suites.coding.files import UnsafePath, check_files
 from eval_pipeline.suites.kinds import decisive
 
-_VERSION = TypeAdapter(BenchmarkVersion)
 PATIENCE_S = 10.0
+_VERSION = TypeAdapter(BenchmarkVersion)
 
 
 def keep_version(journal: Journal, file: BinaryIO) -> KeptVersion:
-    """Takes in a version: the file's first line, and after it an item of its suites in each line.
+    """Keep a version whose items make up its hashes: the first line, and an item in each other.
 
     Suites whose items are here already need not be sent again.
     """
     version = _read_version(file)
     posted = _check_items(file, version)
     with journal.claim_soon(VERSIONS, "any benchmark version", PATIENCE_S):
-        missing = [one for one in version.suites if not _is_kept(journal, one)]
+        missing = [
+            one for one in version.suites if not journal.exists(ITEMS, one.suite, one.suite_version)
+        ]
         if absent := [one.suite for one in missing if one.suite not in posted]:
             return KeptVersion(state="incomplete", missing=tuple(absent))
         is_new = _is_new(journal, version)
@@ -49,40 +56,27 @@ def _read_version(file: BinaryIO) -> BenchmarkVersion:
     return version
 
 
-class _Posted:
-    """The items of one suite as they come, which have to make up its hash."""
+class _PostedSuite:
+    """The ids and the hash of a suite's items so far."""
 
     def __init__(self, suite: SuiteVersion) -> None:
-        self._suite = suite
-        self._hash = RunningFingerprint()
-        self._ids: set[str] = set()
+        self.suite = suite
+        self.hash = RunningFingerprint()
+        self.ids: set[str] = set()
 
     def add(self, item: Item, number: int) -> None:
-        """The next one."""
-        if item.kind != self._suite.kind:
+        if item.kind != self.suite.kind:
             raise RefusedError(f"line {number}: the suite is of another kind.")
         if isinstance(item, CodingTask):
             _check_paths(item, number)
-        if item.id in self._ids:
+        if item.id in self.ids:
             raise RefusedError(f"line {number}: there is an item of this id before it.")
-        self._ids.add(item.id)
-        self._hash.add(decisive(item))
-
-    def check(self) -> None:
-        """Those were all."""
-        suite = self._suite
-        if self._ids and (len(self._ids), self._hash.value()) != (suite.items, suite.suite_version):
-            raise RefusedError(
-                f"The items of the suite {suite.suite} do not make up its suite_version."
-            )
-
-    @property
-    def is_empty(self) -> bool:
-        return not self._ids
+        self.ids.add(item.id)
+        self.hash.add(decisive(item))
 
 
 def _check_paths(task: CodingTask, number: int) -> None:
-    """Where files would be written, should anybody grade an answer to the task here."""
+    """Refuse paths that would lead elsewhere when an answer to the task is graded here."""
     try:
         for files in (task.answer, task.grader, *task.wrong.values()):
             check_files(files)
@@ -91,39 +85,39 @@ def _check_paths(task: CodingTask, number: int) -> None:
 
 
 def _check_items(file: BinaryIO, version: BenchmarkVersion) -> set[str]:
-    """The names of the suites whose items are in the file, which have to be all of them."""
-    suites = {one.suite: _Posted(one) for one in version.suites}
+    """Return the names of the suites that have items in the file, which have to be all of them."""
+    suites = {one.suite: _PostedSuite(one) for one in version.suites}
     for number, item in enumerate(_items(file), start=2):
         if number > MOST_ITEMS + 1:
-            raise TooLargeError(f"More than {MOST_ITEMS} items are not taken.")
+            raise RefusedError(f"More than {MOST_ITEMS} items are not taken.", 413)
         if item.suite not in suites:
             raise RefusedError(f"line {number}: the version has no such suite.")
         suites[item.suite].add(item, number)
-    for posted in suites.values():
-        posted.check()
-    return {name for name, posted in suites.items() if not posted.is_empty}
-
-
-def _is_kept(journal: Journal, suite: SuiteVersion) -> bool:
-    return journal.exists(ITEMS, suite.suite, suite.suite_version)
+    posted = {name: one for name, one in suites.items() if one.ids}
+    for name, one in posted.items():
+        if (len(one.ids), one.hash.value()) != (one.suite.items, one.suite.suite_version):
+            raise RefusedError(f"The items of the suite {name} do not make up its suite_version.")
+    return {*posted}
 
 
 def _is_new(journal: Journal, version: BenchmarkVersion) -> bool:
-    """Whether it was not loaded, or published, then; refused if a name in it means another one."""
+    """Return whether it is not noted yet; refuse a name that means something else here."""
     is_new = True
     suites = {(suite.suite, suite.suite_version): suite for suite in version.suites}
     for one in journal.read(VERSIONS):
         if any(
             suites.get((suite.suite, suite.suite_version), suite) != suite for suite in one.suites
         ):
-            raise ConflictError("A suite of it is known here with another number of items or kind.")
+            raise RefusedError(
+                "A suite of it is known here with another number of items or kind.", 409
+            )
         same = one.benchmark_version == version.benchmark_version
         if one == version:
             is_new = False
         elif same and one.loaded_at == version.loaded_at:
-            raise ConflictError("Of that version and moment something else is known here.")
+            raise RefusedError("Of that version and moment something else is known here.", 409)
         elif not same and version.minted_as and one.minted_as == version.minted_as:
-            raise ConflictError(f"Another version is published as {version.minted_as} here.")
+            raise RefusedError(f"Another version is published as {version.minted_as} here.", 409)
     return is_new
 
 
@@ -138,5 +132,5 @@ def _lines(file: BinaryIO) -> Iterator[bytes]:
     file.seek(0)
     while line := file.readline(MOST_BYTES + 1):
         if len(line) > MOST_BYTES:
-            raise TooLargeError(f"A line of more than {MOST_BYTES} bytes is not taken.")
+            raise RefusedError(f"A line of more than {MOST_BYTES} bytes is not taken.", 413)
         yield line
