@@ -1,6 +1,7 @@
 """Benchmark versions from elsewhere: kept only if the items make up the hashes that are claimed."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from datetime import datetime
 from typing import BinaryIO
 
 from pydantic import TypeAdapter
@@ -15,13 +16,34 @@ from eval_pipeline.interop.remote.messages import (
 )
 from eval_pipeline.journal import ITEMS, VERSIONS, Journal
 from eval_pipeline.records.coding import CodingTask
-from eval_pipeline.records.item import ITEM, BenchmarkVersion, Item, SuiteVersion
+from eval_pipeline.records.item import ITEM, PROTOCOL, BenchmarkVersion, Item, SuiteVersion
 from eval_pipeline.suites.benchmark import note, version_hash
 from eval_pipeline.suites.coding.files import UnsafePath, check_files
 from eval_pipeline.suites.kinds import decisive
 
 PATIENCE_S = 10.0
 _VERSION = TypeAdapter(BenchmarkVersion)
+
+
+def version_of(
+    items: Sequence[Item], answer_prompt_hash: str, judge_prompt_hash: str, loaded_at: datetime
+) -> BenchmarkVersion:
+    """Return the benchmark version of the items of one suite, as another program asked them."""
+    running = RunningFingerprint()
+    for item in items:
+        running.add(decisive(item))
+    suite = SuiteVersion(
+        suite=items[0].suite, suite_version=running.value(), items=len(items), kind=items[0].kind
+    )
+    version = BenchmarkVersion(
+        benchmark_version="",
+        suites=(suite,),
+        answer_prompt_hash=answer_prompt_hash,
+        judge_prompt_hash=judge_prompt_hash,
+        protocol=PROTOCOL,
+        loaded_at=loaded_at,
+    )
+    return version.model_copy(update={"benchmark_version": version_hash(version)})
 
 
 def keep_version(journal: Journal, file: BinaryIO) -> KeptVersion:
