@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from hashlib import md5
 from typing import Any, Literal, TypeVar
+from urllib.parse import quote, unquote
 
 import orjson
 from pydantic import Field, TypeAdapter, ValidationError
@@ -35,9 +36,6 @@ MOST_ITEMS = 100_000
 LONGEST_SEGMENT = 200
 """Characters: longer names are hashed, as file names are limited in length."""
 HASHED = "=-"
-_PLAIN = re.compile(r"[A-Za-z0-9_-]")
-_ALL_PLAIN = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*")
-_ENCODED = re.compile(r"=([0-9A-F]{2})")
 
 
 class RefusedError(MendableError):
@@ -58,14 +56,9 @@ class BadPathError(ValueError):
 @lru_cache(maxsize=10_000)
 def encode_segment(name: str) -> str:
     """Return a name as one segment of a path."""
-    if len(name) <= LONGEST_SEGMENT and _ALL_PLAIN.fullmatch(name):
-        return name
-    encoded = "".join(
-        one
-        if _PLAIN.match(one) or (one == "." and place)
-        else "".join(f"={byte:02X}" for byte in one.encode())
-        for place, one in enumerate(name)
-    )
+    encoded = quote(name, safe="").replace("~", "%7E").replace("%", "=")
+    if encoded.startswith("."):
+        encoded = f"=2E{encoded[1:]}"
     if not encoded or len(encoded) > LONGEST_SEGMENT:
         # DuckDB's md5 is the same.
         return HASHED + md5(name.encode(), usedforsecurity=False).hexdigest()
@@ -76,14 +69,13 @@ def decode_segment(segment: str) -> str:
     """Return the name that a segment encodes; a hashed one is returned as it is."""
     if parse_hashed(segment) is not None:
         return segment
-    raw = _ENCODED.sub(lambda found: chr(int(found[1], 16)), segment)
     try:
-        name = raw.encode("latin-1").decode("utf-8")
+        name = unquote(segment.replace("=", "%"), errors="strict")
+        if encode_segment(name) == segment:
+            return name
     except UnicodeError:
-        raise BadPathError(segment) from None
-    if encode_segment(name) != segment:
-        raise BadPathError(segment)
-    return name
+        pass
+    raise BadPathError(segment)
 
 
 def parse_hashed(segment: str) -> str | None:
