@@ -5,7 +5,6 @@ import random
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from io import BytesIO
 from ipaddress import ip_address
 from itertools import chain
@@ -16,21 +15,7 @@ from pydantic import SecretStr, ValidationError
 
 from eval_pipeline.errors import MendableError
 from eval_pipeline.gateways.limits import RetryPolicy, parse_retry_after
-from eval_pipeline.interop.remote.messages import (
-    JSON,
-    LINES,
-    RUNS_PATH,
-    VERSIONS_PATH,
-    ClosedRun,
-    Judgements,
-    KeptVersion,
-    OpenedRun,
-    Predictions,
-    Received,
-    Refusal,
-    RunToOpen,
-    encode_segment,
-)
+from eval_pipeline.interop.remote import messages
 from eval_pipeline.journal.files import as_line
 from eval_pipeline.records.base import Record, now
 from eval_pipeline.records.item import BenchmarkVersion, Item
@@ -48,6 +33,13 @@ class PushError(MendableError):
     """The server cannot be reached, or does not take what it is sent."""
 
     wrong_use = False
+
+    def __init__(
+        self, message: str, *, transient: bool = False, retry_after: float | None = None
+    ) -> None:
+        super().__init__(message)
+        self.transient = transient
+        self.retry_after = retry_after
 
 
 class WrongAddressError(MendableError):
@@ -80,15 +72,6 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-@dataclass(frozen=True)
-class _Failure:
-    """The reason why a request failed, and whether it may be sent again."""
-
-    message: str
-    transient: bool = False
-    retry_after: float | None = None
-
-
 class Server:
     """A deployment that runs are sent to; its errors never have the token in them."""
 
@@ -116,30 +99,38 @@ class Server:
     def __exit__(self, *_: object) -> None:
         self._client.close()
 
-    def keep_version(self, version: BenchmarkVersion, items: Iterable[Item] = ()) -> KeptVersion:
+    def keep_version(
+        self, version: BenchmarkVersion, items: Iterable[Item] = ()
+    ) -> messages.KeptVersion:
         """Send a benchmark version; items of suites that the server has may be left out."""
         lines = map(as_line, chain[Record]([version], items))
-        return self.post(VERSIONS_PATH, KeptVersion, lines, LINES)
+        return self.post(messages.VERSIONS_PATH, messages.KeptVersion, lines, messages.LINES)
 
-    def open_run(self, wanted: RunToOpen) -> OpenedRun:
+    def open_run(self, wanted: messages.RunToOpen) -> messages.OpenedRun:
         """Open the run there, unless it is open."""
-        return self.post(RUNS_PATH, OpenedRun, [as_line(wanted)], JSON)
+        return self.post(messages.RUNS_PATH, messages.OpenedRun, [as_line(wanted)], messages.JSON)
 
     def take_predictions(
         self, run_id: str, model: str, predictions: Sequence[Prediction]
-    ) -> Received:
+    ) -> messages.Received:
         """Send a batch of predictions of an open run."""
-        content = [as_line(Predictions(predictions=tuple(predictions)))]
-        return self.post(f"{_path(run_id, model)}/predictions", Received, content, JSON)
+        content = [as_line(messages.Predictions(predictions=tuple(predictions)))]
+        return self.post(
+            f"{_path(run_id, model)}/predictions", messages.Received, content, messages.JSON
+        )
 
-    def take_judgements(self, run_id: str, model: str, judgements: Sequence[Judgement]) -> Received:
+    def take_judgements(
+        self, run_id: str, model: str, judgements: Sequence[Judgement]
+    ) -> messages.Received:
         """Send a batch of verdicts on predictions that were sent before."""
-        content = [as_line(Judgements(judgements=tuple(judgements)))]
-        return self.post(f"{_path(run_id, model)}/judgements", Received, content, JSON)
+        content = [as_line(messages.Judgements(judgements=tuple(judgements)))]
+        return self.post(
+            f"{_path(run_id, model)}/judgements", messages.Received, content, messages.JSON
+        )
 
-    def close(self, run_id: str, model: str) -> ClosedRun:
+    def close(self, run_id: str, model: str) -> messages.ClosedRun:
         """Have the run published there."""
-        return self.post(f"{_path(run_id, model)}/close", ClosedRun)
+        return self.post(f"{_path(run_id, model)}/close", messages.ClosedRun)
 
     def post(
         self, path: str, answer: type[M], content: Iterable[bytes] = (), media_type: str = ""
@@ -150,38 +141,43 @@ class Server:
         headers = {"Content-Type": media_type, "Content-Encoding": "gzip"} if media_type else {}
         while True:
             attempt += 1
-            said = self._once(path, answer, packed, headers)
-            if not isinstance(said, _Failure):
-                return said
-            wait = self._retries.wait_after(
-                attempt,
-                transient=said.transient,
-                retry_after=said.retry_after,
-                jitter=random.random(),  # noqa: S311  (nobody gains by guessing it)
-                elapsed_s=time.monotonic() - began,
-            )
-            if wait is None:
-                raise PushError(self._redact(said.message))
+            try:
+                return self._post_once(path, answer, packed, headers)
+            except PushError as error:
+                wait = self._retries.wait_after(
+                    attempt,
+                    transient=error.transient,
+                    retry_after=error.retry_after,
+                    jitter=random.random(),  # noqa: S311  (nobody gains by guessing it)
+                    elapsed_s=time.monotonic() - began,
+                )
+                if wait is None:
+                    raise
             time.sleep(wait)
 
-    def _once(
-        self, path: str, answer: type[M], packed: bytes, headers: dict[str, str]
-    ) -> M | _Failure:
+    def _post_once(self, path: str, answer: type[M], packed: bytes, headers: dict[str, str]) -> M:
         try:
             response = self._client.post(path, content=packed, headers=headers)
         except httpx.TransportError as error:
-            return _Failure(f"The server can not be reached ({error}).", transient=True)
+            message = self._redact(f"The server can not be reached ({error}).")
+            raise PushError(message, transient=True) from None
         if response.is_success:
             with suppress(ValidationError):
                 return answer.model_validate_json(response.content)
-            return _Failure("The server's answer can not be understood: is that its address?")
+            raise PushError("The server's answer can not be understood: is that its address?")
+        message = f"The server answers with status {response.status_code}: is that its address?"
+        with suppress(ValidationError):
+            said = messages.Refusal.model_validate_json(response.content).error[:LONGEST_ANSWER]
+            message = f"The server says ({response.status_code}): {said}"
         retry_after = parse_retry_after(response.headers.get("Retry-After"), now())
         transient = response.status_code in TRANSIENT or retry_after is not None
-        return _Failure(_words(response), transient, retry_after)
+        raise PushError(self._redact(message), transient=transient, retry_after=retry_after)
 
 
 def _path(run_id: str, model: str) -> str:
-    return f"{RUNS_PATH}/{encode_segment(run_id)}/{encode_segment(model)}"
+    return (
+        f"{messages.RUNS_PATH}/{messages.encode_segment(run_id)}/{messages.encode_segment(model)}"
+    )
 
 
 def _packed(content: Iterable[bytes]) -> bytes:
@@ -190,10 +186,3 @@ def _packed(content: Iterable[bytes]) -> bytes:
     with gzip.GzipFile(fileobj=packed, mode="wb", compresslevel=COMPRESSION_LEVEL) as file:
         file.writelines(content)
     return packed.getvalue()
-
-
-def _words(response: httpx.Response) -> str:
-    with suppress(ValidationError):
-        said = Refusal.model_validate_json(response.content).error[:LONGEST_ANSWER]
-        return f"The server says ({response.status_code}): {said}"
-    return f"The server answers with status {response.status_code}: is that its address?"

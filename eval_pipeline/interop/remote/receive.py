@@ -5,15 +5,12 @@ Nothing that is sent is trusted. All of a batch is kept, or nothing of it.
 
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import chain
 from secrets import token_hex
 from tempfile import TemporaryFile
 from threading import Lock
-from typing import Any, Generic, NamedTuple, TypeVar
-
-from pydantic import AwareDatetime
+from typing import Any, Generic, TypeVar
 
 from eval_pipeline.evaluation.deletion import is_at_work
 from eval_pipeline.evaluation.runs import scope_of
@@ -21,7 +18,6 @@ from eval_pipeline.evaluation.state import (
     JUDGEMENT_BRIEFS,
     PREDICTION_BRIEFS,
     JudgementBrief,
-    PredictionBrief,
     Replies,
     ReplyKey,
     read_run,
@@ -77,31 +73,19 @@ def retry_compacted(read: Callable[[], T]) -> T:
     return read()
 
 
-class VerdictKey(NamedTuple):
-    """The key of a verdict in a run: a judge may have judged a reply more than once."""
-
-    prediction_id: str
-    judge: str
-    judge_version: str
-    finished_at: AwareDatetime
-
-    @classmethod
-    def of(cls, verdict: JudgementBrief | Judgement) -> "VerdictKey":
-        return cls(verdict.prediction_id, verdict.judge, verdict.judge_version, verdict.finished_at)
-
-
 class CachedKeys(Generic[B, K]):
     """The keys of a stream's records in the latest runs; correct only while the run is claimed."""
 
-    def __init__(self, stream: Stream[B], key: Callable[[B], K]) -> None:
+    def __init__(self, journal: Journal, stream: Stream[B], key: Callable[[B], K]) -> None:
+        self._journal = journal
         self._stream = stream
         self._key = key
         self._runs: dict[tuple[str, str], dict[Source, list[K]]] = {}
         self._lock = Lock()
 
-    def read(self, journal: Journal, model: str, run_id: str) -> Iterator[K]:
+    def read(self, model: str, run_id: str) -> Iterator[K]:
         """Return the keys of the run's records; files that were read before are not read again."""
-        files = retry_compacted(lambda: self._read(journal, model, run_id))
+        files = retry_compacted(lambda: self._read(model, run_id))
         with self._lock:
             self._runs.pop((model, run_id), None)
             self._runs[model, run_id] = files
@@ -109,9 +93,9 @@ class CachedKeys(Generic[B, K]):
                 del self._runs[next(iter(self._runs))]
         return chain.from_iterable(files.values())
 
-    def _read(self, journal: Journal, model: str, run_id: str) -> dict[Source, list[K]]:
+    def _read(self, model: str, run_id: str) -> dict[Source, list[K]]:
         before, files = self._runs.get((model, run_id), {}), {}
-        for path in journal.files(self._stream, model, run_id):
+        for path in self._journal.files(self._stream, model, run_id):
             file = source(path)
             keys = before.get(file)
             if keys is None:
@@ -120,27 +104,23 @@ class CachedKeys(Generic[B, K]):
         return files
 
 
-def _replies_cache() -> CachedKeys[PredictionBrief, tuple[str, ReplyKey]]:
-    return CachedKeys(
-        PREDICTION_BRIEFS, lambda one: (one.prediction_id, ReplyKey(one.key, one.sample))
-    )
+def _verdict_key(one: JudgementBrief | Judgement) -> tuple[str, str, str, datetime]:
+    """Return the key of a verdict in a run: a judge may have judged a reply more than once."""
+    return one.prediction_id, one.judge, one.judge_version, one.finished_at
 
 
-def _verdicts_cache() -> CachedKeys[JudgementBrief, VerdictKey]:
-    return CachedKeys(JUDGEMENT_BRIEFS, VerdictKey.of)
-
-
-@dataclass(frozen=True)
 class Receiver:
     """A deployment that runs are sent to; it caches which records the latest runs have."""
 
-    warehouse: Warehouse
-    _replies: CachedKeys[Any, tuple[str, ReplyKey]] = field(default_factory=_replies_cache)
-    _verdicts: CachedKeys[Any, VerdictKey] = field(default_factory=_verdicts_cache)
-
-    @property
-    def journal(self) -> Journal:
-        return self.warehouse.journal
+    def __init__(self, warehouse: Warehouse) -> None:
+        self.warehouse = warehouse
+        self.journal = warehouse.journal
+        self._replies = CachedKeys(
+            self.journal,
+            PREDICTION_BRIEFS,
+            lambda one: (one.prediction_id, ReplyKey(one.key, one.sample)),
+        )
+        self._verdicts = CachedKeys(self.journal, JUDGEMENT_BRIEFS, _verdict_key)
 
     def keep_version(self, version: BenchmarkVersion, items: Iterable[Item] = ()) -> KeptVersion:
         """Keep a benchmark version; items of suites that are here already may be left out."""
@@ -169,7 +149,7 @@ class Receiver:
         with self._claim(PREDICTIONS, model, run_id):
             run = self._run(model, run_id)
             _check_plan(run, predictions, "predictions")
-            before = dict(self._replies.read(self.journal, model, run_id))
+            before = dict(self._replies.read(model, run_id))
             replies = dict(before)
             for place, one in enumerate(predictions):
                 if replies.setdefault(one.prediction_id, _reply(one)) != _reply(one):
@@ -184,14 +164,14 @@ class Receiver:
         with self._claim(JUDGED, model, run_id):
             run = self._run(model, run_id)
             _check_plan(run, judgements, "judgements")
-            replies = dict(self._replies.read(self.journal, model, run_id))
+            replies = dict(self._replies.read(model, run_id))
             for place, one in enumerate(judgements):
                 if replies.get(one.prediction_id) != _reply(one):
                     raise RefusedError(
                         f"judgements[{place}]: the run has no such prediction of this reply."
                     )
-            before = set(self._verdicts.read(self.journal, model, run_id))
-            keys = [VerdictKey.of(one) for one in judgements]
+            before = set(self._verdicts.read(model, run_id))
+            keys = [_verdict_key(one) for one in judgements]
             return self._keep(JUDGED, run, judgements, keys, before)
 
     def close(self, run_id: str, model: str) -> ClosedRun:
@@ -203,8 +183,8 @@ class Receiver:
         self.warehouse.publish()
         return ClosedRun(
             planned=run.planned,
-            predictions=len(dict(self._replies.read(self.journal, model, run_id))),
-            judgements=len(set(self._verdicts.read(self.journal, model, run_id))),
+            predictions=len(dict(self._replies.read(model, run_id))),
+            judgements=len(set(self._verdicts.read(model, run_id))),
         )
 
     def _run(self, model: str, run_id: str) -> Run:

@@ -78,48 +78,37 @@ def _read_version(file: BinaryIO) -> BenchmarkVersion:
     return version
 
 
-class _PostedSuite:
-    """The ids and the hash of a suite's items so far."""
-
-    def __init__(self, suite: SuiteVersion) -> None:
-        self.suite = suite
-        self.hash = RunningFingerprint()
-        self.ids: set[str] = set()
-
-    def add(self, item: Item, number: int) -> None:
-        if item.kind != self.suite.kind:
-            raise RefusedError(f"line {number}: the suite is of another kind.")
-        if isinstance(item, CodingTask):
-            _check_paths(item, number)
-        if item.id in self.ids:
-            raise RefusedError(f"line {number}: there is an item of this id before it.")
-        self.ids.add(item.id)
-        self.hash.add(decisive(item))
-
-
-def _check_paths(task: CodingTask, number: int) -> None:
-    """Refuse paths that would lead elsewhere when an answer to the task is graded here."""
-    try:
-        for files in (task.answer, task.grader, *task.wrong.values()):
-            check_files(files)
-    except UnsafePath as unsafe:
-        raise RefusedError(f"line {number}: {unsafe}") from None
-
-
 def _check_items(file: BinaryIO, version: BenchmarkVersion) -> set[str]:
     """Return the names of the suites that have items in the file, which have to be all of them."""
-    suites = {one.suite: _PostedSuite(one) for one in version.suites}
+    suites = {one.suite: one for one in version.suites}
+    hashes = {name: RunningFingerprint() for name in suites}
+    ids: dict[str, set[str]] = {name: set() for name in suites}
     for number, item in enumerate(_items(file), start=2):
-        if number > MOST_ITEMS + 1:
-            raise RefusedError(f"More than {MOST_ITEMS} items are not taken.", 413)
         if item.suite not in suites:
             raise RefusedError(f"line {number}: the version has no such suite.")
-        suites[item.suite].add(item, number)
-    posted = {name: one for name, one in suites.items() if one.ids}
-    for name, one in posted.items():
-        if (len(one.ids), one.hash.value()) != (one.suite.items, one.suite.suite_version):
+        if item.kind != suites[item.suite].kind:
+            raise RefusedError(f"line {number}: the suite is of another kind.")
+        _check_paths(item, number)
+        if item.id in ids[item.suite]:
+            raise RefusedError(f"line {number}: there is an item of this id before it.")
+        ids[item.suite].add(item.id)
+        hashes[item.suite].add(decisive(item))
+    posted = {name for name in suites if ids[name]}
+    for name in posted:
+        made_up = len(ids[name]), hashes[name].value()
+        if made_up != (suites[name].items, suites[name].suite_version):
             raise RefusedError(f"The items of the suite {name} do not make up its suite_version.")
-    return {*posted}
+    return posted
+
+
+def _check_paths(item: Item, number: int) -> None:
+    """Refuse paths that would lead elsewhere when an answer to a task is graded here."""
+    try:
+        if isinstance(item, CodingTask):
+            for files in (item.answer, item.grader, *item.wrong.values()):
+                check_files(files)
+    except UnsafePath as unsafe:
+        raise RefusedError(f"line {number}: {unsafe}") from None
 
 
 def _is_new(journal: Journal, version: BenchmarkVersion) -> bool:
@@ -147,6 +136,8 @@ def _items(file: BinaryIO) -> Iterator[Item]:
     lines = _lines(file)
     next(lines)
     for number, line in enumerate(lines, start=2):
+        if number > MOST_ITEMS + 1:
+            raise RefusedError(f"More than {MOST_ITEMS} items are not taken.", 413)
         yield parsed(line, ITEM, f"line {number}")
 
 
