@@ -20,34 +20,13 @@ from eval_pipeline.evaluation.state import (
 )
 from eval_pipeline.interop.remote.receive import keep_sighting
 from eval_pipeline.interop.remote.versions import version_of
-from eval_pipeline.interop.zenmux.convert import (
-    LONGEST_ERROR,
-    PROMPT_HASH,
-    SOURCE,
-    UNKNOWN_JUDGE,
-    Origin,
-    judgement_of,
-    prediction_of,
-    reply_of,
-)
-from eval_pipeline.interop.zenmux.read import (
-    JUDGED_FILES,
-    MOST_QUESTIONS,
-    ModelFile,
-    ResultsFolder,
-    Unit,
-    count_in,
-    number_in,
-    object_in,
-    text_in,
-    units,
-)
+from eval_pipeline.interop.zenmux import convert, read
 from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, VERSIONS, BusyError, Journal
 from eval_pipeline.records.base import whole_characters
 from eval_pipeline.records.item import BenchmarkVersion, ExamQuestion, ItemKey
 from eval_pipeline.records.model import Model, Sighting
 from eval_pipeline.records.prediction import Judgement, Prediction
-from eval_pipeline.records.run import FAILED_THERE, IMPORTED_FROM, Run
+from eval_pipeline.records.run import FAILED_THERE, IMPORTED_FROM, Run, Scope
 from eval_pipeline.settings.settings import Settings
 from eval_pipeline.suites.benchmark import Benchmark, keep, load_benchmark, past_items
 
@@ -125,19 +104,19 @@ class Importer:
         except MendableError as error:
             self.warning = f"The suites of the settings can not be loaded: {error}"
 
-    def take(self, folder: ResultsFolder) -> Iterator[Taken]:
+    def take(self, folder: read.ResultsFolder) -> Iterator[Taken]:
         """Yield every model's run once it is on disk; problems are noted in the folder."""
         if problem := _problem_of(folder):
             folder.note("", problem)
             return
         folder_import = _FolderImport(self, folder)
-        for unit in units(folder):
+        for unit in read.units(folder):
             try:
                 yield folder_import.take(unit)
             except BusyError as busy:
                 folder.note(unit.model, str(busy))
 
-    def match(self, folder: ResultsFolder) -> BenchmarkMatch:
+    def match(self, folder: read.ResultsFolder) -> BenchmarkMatch:
         """Return the settings' suite with these questions, an earlier version's, or their own."""
         wanted = frozenset(folder.question_ids)
         if self._loaded and (match := _match(self._loaded, wanted)):
@@ -154,7 +133,7 @@ class Importer:
             keep(self._loaded, self.journal)
         return self._make_version(folder)
 
-    def _make_version(self, folder: ResultsFolder) -> BenchmarkMatch:
+    def _make_version(self, folder: read.ResultsFolder) -> BenchmarkMatch:
         """Journal a version of these questions, dated before others so that it is never current."""
         references = _references_in(folder)
         questions = [
@@ -171,7 +150,7 @@ class Importer:
             )
             for one in folder.question_ids
         ]
-        version = version_of(questions, SOURCE, PROMPT_HASH, folder.began_at)
+        version = version_of(questions, convert.SOURCE, convert.PROMPT_HASH, folder.began_at)
         benchmark = Benchmark(version, {ItemKey(OWN, one.id): one for one in questions})
         keep(benchmark, self.journal)
         return BenchmarkMatch(benchmark, OWN)
@@ -186,12 +165,12 @@ def _match(benchmark: Benchmark, wanted: Set[str]) -> BenchmarkMatch | None:
     return None
 
 
-def _references_in(folder: ResultsFolder) -> dict[str, str]:
+def _references_in(folder: read.ResultsFolder) -> dict[str, str]:
     """Return the reference answers, as far as judges were told them."""
     found: dict[str, str] = {}
-    for _, judged in folder.model_files(JUDGED_FILES):
+    for _, judged in folder.model_files(read.JUDGED_FILES):
         for item_id, entry in judged.entries.items():
-            if reference := text_in(object_in(entry, "judge_response"), "correct_answer"):
+            if reference := read.text_in(read.object_in(entry, "judge_response"), "correct_answer"):
                 found.setdefault(item_id, reference)
         if found.keys() >= {*folder.question_ids}:
             break
@@ -201,7 +180,7 @@ def _references_in(folder: ResultsFolder) -> dict[str, str]:
 @dataclass(frozen=True)
 class _FolderImport:
     importer: Importer
-    folder: ResultsFolder
+    folder: read.ResultsFolder
 
     @cached_property
     def match(self) -> BenchmarkMatch:
@@ -214,7 +193,11 @@ class _FolderImport:
         keys = (key for key in self.match.benchmark.items if key.suite == self.match.suite)
         return tuple(key for key in keys if key.item_id in ids)
 
-    def take(self, unit: Unit) -> Taken:
+    @cached_property
+    def scope(self) -> Scope:
+        return scope_of(self.plan, self.match.benchmark.items)
+
+    def take(self, unit: read.Unit) -> Taken:
         """Write what is not here yet; after an interruption, it is done again."""
         journal, run_id = self.importer.journal, self.folder.run_id
         with self._claim(unit.model):
@@ -250,7 +233,8 @@ class _FolderImport:
         result = self.folder.results.get(model)
         if result is None or result.error is None:
             return None
-        return self.importer.settings.redact(whole_characters(result.error[:LONGEST_ERROR]))
+        error = whole_characters(result.error[: convert.LONGEST_ERROR])
+        return self.importer.settings.redact(error)
 
     @contextmanager
     def _claim(self, model: str) -> Iterator[None]:
@@ -260,16 +244,16 @@ class _FolderImport:
                 raise BusyError(f"A launch is at work on {model}: import again when it is done.")
             yield
 
-    def _open(self, unit: Unit) -> Run:
-        said = object_in(unit.metadata, "evaluation_config")
+    def _open(self, unit: read.Unit) -> Run:
+        said = read.object_in(unit.metadata, "evaluation_config")
         has_entries = any(file.entries for file in unit.files)
         parameters = {
-            IMPORTED_FROM: SOURCE,
-            "temperature": number_in(said, "temperature", 2),
-            "max_tokens": count_in(said, "max_completion_tokens") or None,
+            IMPORTED_FROM: convert.SOURCE,
+            "temperature": read.number_in(said, "temperature", 2),
+            "max_tokens": read.count_in(said, "max_completion_tokens") or None,
             FAILED_THERE: None if has_entries else self._error(unit.model),
         }
-        version, items = self.match.benchmark.version, self.match.benchmark.items
+        version = self.match.benchmark.version
         suites = (self.match.suite,) if len(version.suites) > 1 else ()
         run = Run(
             run_id=self.folder.run_id,
@@ -278,7 +262,7 @@ class _FolderImport:
             benchmark_version=version.benchmark_version,
             plan=self.plan,
             plan_filter=self.folder.plan_filter.model_copy(update={"suites": suites}),
-            scope=scope_of(self.plan, items),
+            scope=self.scope,
             parameters={name: one for name, one in parameters.items() if one is not None},
             simulated=False,
             opened_at=self.folder.began_at,
@@ -287,9 +271,9 @@ class _FolderImport:
         self.importer.journal.write_whole(RUNS, run.model, run.run_id, records=[run])
         return run
 
-    def _sighting(self, unit: Unit) -> Sighting:
+    def _sighting(self, unit: read.Unit) -> Sighting:
         listed = self.folder.listed_models.get(unit.model, {})
-        said = {**object_in(unit.metadata, "endpoint"), **listed}
+        said = {**read.object_in(unit.metadata, "endpoint"), **listed}
         gateways = self.importer.settings.gateways
         vendor, _, rest = unit.model.partition("/")
         name, _, provider = rest.partition(":")
@@ -301,13 +285,13 @@ class _FolderImport:
             name=name,
             provider=provider or None,
             display_name=unit.model,
-            context_length=count_in(said, "context_length") or None,
-            max_output_tokens=count_in(said, "max_completion_tokens") or None,
+            context_length=read.count_in(said, "context_length") or None,
+            max_output_tokens=read.count_in(said, "max_completion_tokens") or None,
         )
         return Sighting(model=model, selected=False, listed=False, seen_at=self.folder.began_at)
 
-    def _origin(self, run: Run, file: ModelFile) -> Origin:
-        return Origin(
+    def _origin(self, run: Run, file: read.ModelFile) -> convert.Origin:
+        return convert.Origin(
             run.run_id,
             run.model,
             run.plan[0].suite,
@@ -315,7 +299,7 @@ class _FolderImport:
             self.importer.settings.redact,
         )
 
-    def _answers(self, unit: Unit, run: Run) -> dict[str, Prediction]:
+    def _answers(self, unit: read.Unit, run: Run) -> dict[str, Prediction]:
         """Return predictions by item; only what has none there is taken from the judged file."""
         planned = {key.item_id for key in run.plan}
         answers: dict[str, Prediction] = {}
@@ -326,28 +310,30 @@ class _FolderImport:
                 if item_id not in planned:
                     unknown += 1
                 elif item_id not in answers:
-                    answers[item_id] = prediction_of(entry, item_id, origin)
+                    answers[item_id] = convert.prediction_of(entry, item_id, origin)
         if unknown:
             self.folder.note(unit.model, f"{unknown} answers are to questions that are not listed.")
         return answers
 
     def _verdicts(
-        self, unit: Unit, answers: Mapping[str, Prediction], run: Run
+        self, unit: read.Unit, answers: Mapping[str, Prediction], run: Run
     ) -> Sequence[Judgement]:
         if unit.judged is None:
             return []
-        origin, judge = self._origin(run, unit.judged), unit.judged.judge
-        judge = (judge and self.folder.check_model(JUDGED_FILES, judge)) or UNKNOWN_JUDGE
+        origin, name = self._origin(run, unit.judged), unit.judged.judge
+        known = self.folder.check_model(read.JUDGED_FILES, name) if name else None
+        judge = known or convert.UNKNOWN_JUDGE
         verdicts, on_others = [], 0
         for item_id, answer in answers.items():
             entry = unit.judged.entries.get(item_id, {})
-            verdict = judgement_of(entry, answer, origin, judge)
+            verdict = convert.judgement_of(entry, answer, origin, judge)
             if verdict is None:
                 continue
-            if (origin.clean(reply_of(entry)) or "").strip() != (answer.answer or "").strip():
-                on_others += 1
-            else:
+            judged = origin.clean(convert.reply_of(entry)) or ""
+            if judged.strip() == (answer.answer or "").strip():
                 verdicts.append(verdict)
+            else:
+                on_others += 1
         if on_others:
             self.folder.note(
                 unit.model, f"{on_others} verdicts are on other answers than those in predictions/."
@@ -355,7 +341,7 @@ class _FolderImport:
         return verdicts
 
 
-def _problem_of(folder: ResultsFolder) -> str | None:
+def _problem_of(folder: read.ResultsFolder) -> str | None:
     """Return why nothing of the folder can be imported."""
     if folder.stamp is None:
         return (
@@ -364,6 +350,6 @@ def _problem_of(folder: ResultsFolder) -> str | None:
         )
     if not folder.question_ids:
         return "There is no question and no answer in it."
-    if len(folder.question_ids) > MOST_QUESTIONS:
-        return f"It is about more than {MOST_QUESTIONS:,} questions."
+    if len(folder.question_ids) > read.MOST_QUESTIONS:
+        return f"It is about more than {read.MOST_QUESTIONS:,} questions."
     return None
