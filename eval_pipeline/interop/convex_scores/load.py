@@ -161,9 +161,10 @@ class _Import:
             self.found.left_out["runs that planned nothing"] += empty
         if not runs:
             raise ScoresError("There are no runs of coding evals in it.")
-        found = list(self.staged.read(VersionDocument))
         # Older runs name their version by its hash.
-        versions = {name: one for one in found for name in (one.id, one.version)}
+        versions = {
+            name: one for one in self.staged.read(VersionDocument) for name in (one.id, one.version)
+        }
         models = {one.id: one for one in self.staged.read(ModelDocument)}
         cohorts = cohorts_of(runs, versions)
         self._read_texts(runs, cohorts)

@@ -2,8 +2,7 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from shutil import copyfileobj
 from tempfile import TemporaryFile
@@ -14,7 +13,7 @@ import duckdb
 import orjson
 
 from eval_pipeline.errors import RunError
-from eval_pipeline.evaluation.item_prompt import Prompt, rebuilding
+from eval_pipeline.evaluation.item_prompt import rebuilding
 from eval_pipeline.interop.inspect.convert import (
     Answered,
     Facts,
@@ -25,7 +24,7 @@ from eval_pipeline.interop.inspect.convert import (
     summary_of,
 )
 from eval_pipeline.journal import Journal
-from eval_pipeline.records.item import Item, ItemKey
+from eval_pipeline.records.item import ItemKey
 from eval_pipeline.results.export import ExportError, replacing
 from eval_pipeline.results.queries import query, rows
 from eval_pipeline.results.runs import FoundRun, Row
@@ -38,25 +37,12 @@ COMPRESSION_LEVEL = 3
 """Of 9: better takes twice as long and saves a tenth."""
 
 
-@dataclass(frozen=True)
 class RunToLog:
     """A run of one model with all that its log is made of."""
 
-    db: duckdb.DuckDBPyConnection
-    facts: Facts
-    keys: Sequence[ItemKey]
-    items: Mapping[ItemKey, Item]
-    prompt: Callable[[Item], Prompt]
-
-    @classmethod
-    def of(
-        cls,
-        db: duckdb.DuckDBPyConnection,
-        settings: Settings,
-        journal: Journal,
-        found: FoundRun,
-    ) -> "RunToLog":
-        """Read what is the same for all of its items."""
+    def __init__(
+        self, db: duckdb.DuckDBPyConnection, settings: Settings, journal: Journal, found: FoundRun
+    ) -> None:
         # What was read is not read again, so that to keep it would be in vain.
         db.execute("set memory_limit = '128MB'")
         about = {"run_id": found.run_id, "model": found.model}
@@ -66,18 +52,19 @@ class RunToLog:
         gradings = rows(query(db, "inspect/gradings", about))
         if not gradings:
             raise RunError(f"Run {found.run_id[:8]} of {found.model} has nothing to write.")
-        items = past_items(journal, run["benchmark_version"])
+        self._db = db
+        self._items = past_items(journal, run["benchmark_version"])
+        self._prompt = rebuilding(settings, journal, run)
         planned = {ItemKey(*one) for one in query(db, "inspect/planned", about).fetchall()}
-        keys = [key for key in items if key in planned]
-        suites = list(dict.fromkeys(key.suite for key in keys))
+        self._keys = [key for key in self._items if key in planned]
+        suites = list(dict.fromkeys(key.suite for key in self._keys))
         # The items' ids are unique within a suite only.
-        names = ["/".join(key) if len(suites) > 1 else key.item_id for key in keys]
-        facts = Facts(run, used, gradings, suites, [sample_id(name) for name in names])
-        return cls(db, facts, keys, items, rebuilding(settings, journal, run))
+        names = ["/".join(key) if len(suites) > 1 else key.item_id for key in self._keys]
+        self.facts = Facts(run, used, gradings, suites, [sample_id(name) for name in names])
 
     def answered(self) -> Iterator[Answered]:
         """Yield every planned sample, item by item in the order of the data set."""
-        named_keys = list(zip(self.facts.sample_ids, self.keys, strict=True))
+        named_keys = list(zip(self.facts.sample_ids, self._keys, strict=True))
         for start in range(0, len(named_keys), BATCH):
             yield from self._answered(named_keys[start : start + BATCH])
 
@@ -91,8 +78,8 @@ class RunToLog:
         for row in self._rows("inspect/verdicts", keys):
             verdicts[row["prediction_id"]].append(row)
         for name, key in named_keys:
-            item = self.items[key]
-            prompt = self.prompt(item)
+            item = self._items[key]
+            prompt = self._prompt(item)
             for sample in range(self.facts.run["samples"]):
                 found = replies.get((*key, sample))
                 said = verdicts[found["prediction_id"]] if found else []
@@ -101,7 +88,9 @@ class RunToLog:
     def _rows(self, name: str, keys: Sequence[ItemKey]) -> list[Row]:
         run = self.facts.run
         given = {"suites": [key.suite for key in keys], "items": [key.item_id for key in keys]}
-        return rows(query(self.db, name, {"run_id": run["run_id"], "model": run["model"], **given}))
+        return rows(
+            query(self._db, name, {"run_id": run["run_id"], "model": run["model"], **given})
+        )
 
 
 def export_log(run: RunToLog, path: Path, *, force: bool = False) -> int:

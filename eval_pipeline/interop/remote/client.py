@@ -114,23 +114,22 @@ class Server:
         self, run_id: str, model: str, predictions: Sequence[Prediction]
     ) -> messages.Received:
         """Send a batch of predictions of an open run."""
-        content = [as_line(messages.Predictions(predictions=tuple(predictions)))]
-        return self.post(
-            f"{_path(run_id, model)}/predictions", messages.Received, content, messages.JSON
-        )
+        batch = messages.Predictions(predictions=tuple(predictions))
+        return self._post_batch(f"{_path(run_id, model)}/predictions", batch)
 
     def take_judgements(
         self, run_id: str, model: str, judgements: Sequence[Judgement]
     ) -> messages.Received:
         """Send a batch of verdicts on predictions that were sent before."""
-        content = [as_line(messages.Judgements(judgements=tuple(judgements)))]
-        return self.post(
-            f"{_path(run_id, model)}/judgements", messages.Received, content, messages.JSON
-        )
+        batch = messages.Judgements(judgements=tuple(judgements))
+        return self._post_batch(f"{_path(run_id, model)}/judgements", batch)
 
     def close(self, run_id: str, model: str) -> messages.ClosedRun:
         """Have the run published there."""
         return self.post(f"{_path(run_id, model)}/close", messages.ClosedRun)
+
+    def _post_batch(self, path: str, batch: Record) -> messages.Received:
+        return self.post(path, messages.Received, [as_line(batch)], messages.JSON)
 
     def post(
         self, path: str, answer: type[M], content: Iterable[bytes] = (), media_type: str = ""
@@ -175,9 +174,8 @@ class Server:
 
 
 def _path(run_id: str, model: str) -> str:
-    return (
-        f"{messages.RUNS_PATH}/{messages.encode_segment(run_id)}/{messages.encode_segment(model)}"
-    )
+    encode = messages.encode_segment
+    return messages.OF_A_RUN.format(run_id=encode(run_id), model=encode(model))
 
 
 def _packed(content: Iterable[bytes]) -> bytes:

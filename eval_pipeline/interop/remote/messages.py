@@ -146,8 +146,6 @@ DEEPEST = 30
 LONGEST_NAME = 200
 LONGEST_SHOWN = 60
 LONGEST_REASON = 400
-FREE = "parameters"
-"""How a model was asked, which is kept as the JSON that it is."""
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 _SUITE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,79}")
 _HASH = re.compile(r"[0-9a-f]{16}")
@@ -196,7 +194,8 @@ def _troubles(value: Any, where: str, field: str = "", depth: int = 0) -> Iterat
             yield f"{_begin(where)}no {field} is written like this."
         case bool():
             return
-        case int() | float() if field != FREE and not 0 <= value <= LARGEST:
+        # The parameters of a run are any JSON.
+        case int() | float() if field != "parameters" and not 0 <= value <= LARGEST:
             yield f"{_begin(where)}must be a number from 0 to {LARGEST}."
         case datetime():
             yield from _of_moment(value, where)

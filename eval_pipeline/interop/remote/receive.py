@@ -12,16 +12,9 @@ from tempfile import TemporaryFile
 from threading import Lock
 from typing import Any, Generic, TypeVar
 
+from eval_pipeline.evaluation import state
 from eval_pipeline.evaluation.deletion import is_at_work
 from eval_pipeline.evaluation.runs import scope_of
-from eval_pipeline.evaluation.state import (
-    JUDGEMENT_BRIEFS,
-    PREDICTION_BRIEFS,
-    JudgementBrief,
-    Replies,
-    ReplyKey,
-    read_run,
-)
 from eval_pipeline.hashing import fingerprint
 from eval_pipeline.interop.remote.messages import (
     ClosedRun,
@@ -104,7 +97,7 @@ class CachedKeys(Generic[B, K]):
         return files
 
 
-def _verdict_key(one: JudgementBrief | Judgement) -> tuple[str, str, str, datetime]:
+def _verdict_key(one: state.JudgementBrief | Judgement) -> tuple[str, str, str, datetime]:
     """Return the key of a verdict in a run: a judge may have judged a reply more than once."""
     return one.prediction_id, one.judge, one.judge_version, one.finished_at
 
@@ -117,10 +110,10 @@ class Receiver:
         self.journal = warehouse.journal
         self._replies = CachedKeys(
             self.journal,
-            PREDICTION_BRIEFS,
-            lambda one: (one.prediction_id, ReplyKey(one.key, one.sample)),
+            state.PREDICTION_BRIEFS,
+            lambda one: (one.prediction_id, state.ReplyKey(one.key, one.sample)),
         )
-        self._verdicts = CachedKeys(self.journal, JUDGEMENT_BRIEFS, _verdict_key)
+        self._verdicts = CachedKeys(self.journal, state.JUDGEMENT_BRIEFS, _verdict_key)
 
     def keep_version(self, version: BenchmarkVersion, items: Iterable[Item] = ()) -> KeptVersion:
         """Keep a benchmark version; items of suites that are here already may be left out."""
@@ -190,7 +183,7 @@ class Receiver:
     def _run(self, model: str, run_id: str) -> Run:
         if not self.journal.exists(RUNS, model, run_id):
             raise RefusedError("There is no such run of this model here: open it first.", 404)
-        return read_run(self.journal, model, run_id)
+        return state.read_run(self.journal, model, run_id)
 
     def _keep(
         self,
@@ -227,12 +220,12 @@ def busy(message: str) -> RefusedError:
     return RefusedError(message, 409, {"Retry-After": "5"})
 
 
-def _reply(record: Prediction | Judgement) -> ReplyKey:
-    return ReplyKey(ItemKey(record.suite, record.item_id), record.sample)
+def _reply(record: Prediction | Judgement) -> state.ReplyKey:
+    return state.ReplyKey(ItemKey(record.suite, record.item_id), record.sample)
 
 
 def _check_plan(run: Run, records: Sequence[R], what: str) -> None:
-    replies = Replies(run.plan, run.samples)
+    replies = state.Replies(run.plan, run.samples)
     for place, one in enumerate(records):
         if (one.run_id, one.model) != (run.run_id, run.model):
             raise RefusedError(f"{what}[{place}]: it names another run or another model.")
