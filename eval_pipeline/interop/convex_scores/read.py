@@ -99,7 +99,7 @@ class ModelDocument(Document):
 
 
 class VersionDocument(Document):
-    """A benchmark version: minted, reconstructed, or the one that stands for none."""
+    """A benchmark version: minted, reconstructed, or the placeholder for runs without one."""
 
     version: Name
     since: Amount = Field(default=None, alias="effectiveAt")
@@ -272,7 +272,7 @@ def _parse(line: bytes, place: str, table: str | None) -> Line:
 
 
 def _json(line: bytes) -> Any:
-    """Parse a line; halves of characters, which strict JSON refuses, are mended in the records."""
+    """Parse a line; the records replace halves of characters, which strict JSON refuses."""
     try:
         return orjson.loads(line)
     except orjson.JSONDecodeError:

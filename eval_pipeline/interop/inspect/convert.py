@@ -149,7 +149,7 @@ def _spec(facts: Facts, config: Document) -> Document:
 
 
 def _score(grading: Row, facts: Facts) -> Document:
-    """Return the numbers of our own tables: nothing is computed anew."""
+    """Return the numbers of our own tables; none is computed again."""
     name = facts.score_name(grading)
     metrics = {"accuracy": grading["accuracy"], "stderr": grading["standard_error"]}
     more = ("judge_version", "accuracy_low", "accuracy_high", "coverage", "incomplete_because")

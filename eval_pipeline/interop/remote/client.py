@@ -147,7 +147,7 @@ class Server:
                     attempt,
                     transient=error.transient,
                     retry_after=error.retry_after,
-                    jitter=random.random(),  # noqa: S311  (nobody gains by guessing it)
+                    jitter=random.random(),  # noqa: S311  (guessing it gains nothing)
                     elapsed_s=time.monotonic() - began,
                 )
                 if wait is None:

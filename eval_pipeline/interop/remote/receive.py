@@ -51,7 +51,7 @@ PATIENCE_S = 10.0
 """Seconds that a sender waits for others who send something of the same model."""
 MOST_REPLIES = 1_000_000
 ELSEWHERE = "It is evaluated elsewhere, and its runs are sent here."
-"""Why nobody here asks a model that no gateway of ours was seen to offer."""
+"""The reason why a model that no gateway here has offered is not asked."""
 B = TypeVar("B", bound=Record)
 K = TypeVar("K", bound=Hashable)
 R = TypeVar("R", Prediction, Judgement)

@@ -21,14 +21,14 @@ R = TypeVar("R", Prediction, Judgement)
 
 
 class Sent(NamedTuple):
-    """How many records were sent, and how many of them were not there before."""
+    """Counts of the records that were sent, and of those that are new there."""
 
     records: int
     new: int
 
 
 class Pushed(NamedTuple):
-    """What was sent of a run."""
+    """The result of pushing a run."""
 
     run_id: str
     model: str
@@ -39,7 +39,7 @@ class Pushed(NamedTuple):
 
 
 class Synced(NamedTuple):
-    """What of a run was not here before."""
+    """The new records of a run that was synced."""
 
     run_id: str
     model: str

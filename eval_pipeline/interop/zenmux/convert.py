@@ -29,7 +29,7 @@ from eval_pipeline.results.stats.calibration import Published, as_published
 
 SOURCE = "zenmux-benchmark"
 PROMPT_HASH = fingerprint(SOURCE, "judge prompt")
-"""Stands for its judge prompt, which is Humanity's Last Exam's own and none of ours."""
+"""A placeholder for its judge prompt, which is Humanity's Last Exam's own."""
 JUDGE_VERSION = fingerprint(SOURCE, "judge")
 UNKNOWN_JUDGE = "unknown/judge"
 MOST_MS = 1e10

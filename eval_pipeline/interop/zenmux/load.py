@@ -166,7 +166,7 @@ def _match(benchmark: Benchmark, wanted: Set[str]) -> BenchmarkMatch | None:
 
 
 def _references_in(folder: read.ResultsFolder) -> dict[str, str]:
-    """Return the reference answers, as far as judges were told them."""
+    """Return the reference answers that judges were given."""
     found: dict[str, str] = {}
     for _, judged in folder.model_files(read.JUDGED_FILES):
         for item_id, entry in judged.entries.items():
