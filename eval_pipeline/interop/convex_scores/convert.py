@@ -12,7 +12,7 @@ from eval_pipeline.interop.convex_scores.read import EvalDocument, Status, StepD
 from eval_pipeline.interop.remote.messages import parsed
 from eval_pipeline.records.coding import STEPS, CodingTask, GradedCode, Step, StepName
 from eval_pipeline.records.outcome import Outcome
-from eval_pipeline.records.prediction import Judgement, Prediction, Usage
+from eval_pipeline.records.prediction import Judgement, Prediction
 from eval_pipeline.records.run import Run, foreign_request
 
 SOURCE = "convex-evals"
@@ -78,6 +78,7 @@ def convert(
     if void:
         outcome, score = Outcome.INTERNAL_ERROR, None
         reason = f"The run failed there as a whole ({redact(void)}). This was: {reason}"
+    used = one.status.usage or Tokens()
     generating, took = one.status.generating, one.status.took
     ended = one.created + (generating or 0.0) + (took or 0.0)
     common = {
@@ -92,7 +93,7 @@ def convert(
     prediction = {
         **common,
         "error": None if outcome.is_result else reason[:LONGEST_OUTPUT],
-        "usage": _usage(one.status.usage),
+        "usage": {**used.model_dump(), "cost_estimated": used.cost_usd is None},
         "latency_s": None if generating is None else generating / MS,
         "attempts": 1,
         "request_hash": foreign_request(SOURCE, one.id),
@@ -159,21 +160,6 @@ def _step(name: StepName, status: Status, redact: Callable[[str], str]) -> Step:
             "output": said[:LONGEST_OUTPUT] if len(lines) > 1 else "",
             "seconds": (status.took or 0.0) / MS,
         }
-    )
-
-
-def _usage(used: Tokens | None) -> Usage:
-    if used is None:
-        return Usage()
-    tokens = (used.sent, used.written, used.thought, used.cached)
-    sent, written, thought, cached = (None if one is None else round(one) for one in tokens)
-    return Usage(
-        input_tokens=sent,
-        output_tokens=written,
-        reasoning_tokens=thought,
-        cached_tokens=cached,
-        cost_usd=used.usd,
-        cost_estimated=used.usd is None,
     )
 
 

@@ -14,6 +14,7 @@ from typing import IO, Annotated, Any, Literal, NamedTuple, TypeVar
 
 import orjson
 from pydantic import (
+    AfterValidator,
     AliasChoices,
     AliasPath,
     ConfigDict,
@@ -45,6 +46,7 @@ def _or_none(value: Any, validate: Any) -> Any:
 Moment = Annotated[FiniteFloat, Field(gt=0, lt=1e14)]
 """Milliseconds since 1970."""
 Amount = Annotated[Annotated[FiniteFloat, Field(ge=0, lt=1e12)] | None, WrapValidator(_or_none)]
+Count = Annotated[Amount, AfterValidator(lambda amount: amount and round(amount))]
 Name = Annotated[Text, Field(min_length=1, max_length=200)]
 Task = Annotated[Text, Field(pattern=r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]{1,200}$")]
 """Category and name of an eval: it becomes the id of an item."""
@@ -55,23 +57,23 @@ class _Part(Record):
 
 
 class Tokens(_Part):
-    """The tokens of a reply, and the cost in what the provider said itself."""
+    """The tokens of a reply, and the cost in what the provider said itself, as `Usage` has them."""
 
-    sent: Amount = Field(default=None, alias="inputTokens")
-    written: Amount = Field(default=None, alias="outputTokens")
-    thought: Amount = Field(
+    input_tokens: Count = Field(default=None, alias="inputTokens")
+    output_tokens: Count = Field(default=None, alias="outputTokens")
+    reasoning_tokens: Count = Field(
         default=None,
         validation_alias=AliasChoices(
             AliasPath("outputTokenDetails", "reasoningTokens"), "reasoningTokens"
         ),
     )
-    cached: Amount = Field(
+    cached_tokens: Count = Field(
         default=None,
         validation_alias=AliasChoices(
             AliasPath("inputTokenDetails", "cacheReadTokens"), "cachedInputTokens"
         ),
     )
-    usd: Amount = Field(default=None, validation_alias=AliasPath("raw", "cost"))
+    cost_usd: Amount = Field(default=None, validation_alias=AliasPath("raw", "cost"))
 
 
 class Status(_Part):

@@ -101,11 +101,6 @@ def header_of(facts: Facts) -> Document:
     return found
 
 
-def start_of(header: Document) -> Document:
-    """Return the beginning of a log in an archive."""
-    return {name: header[name] for name in ("version", "eval", "plan")}
-
-
 def _status(grading: Row) -> str:
     """Inspect shows numbers of what succeeded only, and beside them how many have none."""
     if not grading["judged"]:

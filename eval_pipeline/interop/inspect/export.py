@@ -20,7 +20,6 @@ from eval_pipeline.interop.inspect.convert import (
     header_of,
     sample_id,
     sample_of,
-    start_of,
     summary_of,
 )
 from eval_pipeline.journal import Journal
@@ -114,7 +113,8 @@ def _write_archive(run: RunToLog, path: Path) -> int:
         ZipFile(path, "w", ZIP_DEFLATED, compresslevel=COMPRESSION_LEVEL) as archive,
         TemporaryFile(dir=path.parent) as summaries,
     ):
-        archive.writestr("_journal/start.json", _json(start_of(header)))
+        start = {name: header[name] for name in ("version", "eval", "plan")}
+        archive.writestr("_journal/start.json", _json(start))
         for count, one in enumerate(run.answered(), start=1):
             sample = sample_of(one, run.facts)
             name = f"samples/{sample['id']}_epoch_{sample['epoch']}.json"

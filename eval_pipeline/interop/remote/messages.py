@@ -7,7 +7,7 @@ and everything else is encoded as =XX, which has no meaning to servers and file 
 import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
+from functools import lru_cache, reduce
 from hashlib import md5
 from typing import Any, Literal, TypeVar
 from urllib.parse import quote, unquote
@@ -178,9 +178,7 @@ def parsed(content: bytes, form: TypeAdapter[T], what: str = "") -> T:
 
 def _explained(error: ValidationError, what: str) -> str:
     problem = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    where = what
-    for part in problem["loc"]:
-        where = _within(where, part)
+    where = reduce(_within, problem["loc"], what)
     # It may repeat what was sent, however long that is.
     said = printable(problem["msg"].removeprefix("Value error, "))[:LONGEST_REASON]
     return f"{_begin(where)}{said}."

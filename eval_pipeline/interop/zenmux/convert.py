@@ -194,9 +194,11 @@ def compared(db: duckdb.DuckDBPyConnection, folder: ResultsFolder) -> Iterator[C
     # A repair there names models after their files, and so some of them wrongly.
     by_file = {folder.answers_of(model): model for model in here}
     for named, result in folder.results.items():
-        model = by_file.get(result.answers, named)
-        stated = [number_in(result.metrics, name, 1e6) for name in Published._fields]
-        accuracy, interval, calibration = stated
+        file = (text_in(result, "predictions_file") or "").rpartition("/")[2]
+        model, metrics = by_file.get(file, named), object_in(result, "metrics")
+        accuracy, interval, calibration = (
+            number_in(metrics, name, 1e6) for name in Published._fields
+        )
         ours = here.get(model)
         if ours and accuracy is not None and interval is not None and calibration is not None:
             yield Compared(model, Published(accuracy, interval, calibration), ours)

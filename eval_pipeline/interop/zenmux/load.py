@@ -230,11 +230,10 @@ class _FolderImport:
 
     def _error(self, model: str) -> str | None:
         """Return the error that ended the model's run there."""
-        result = self.folder.results.get(model)
-        if result is None or result.error is None:
+        error = read.text_in(self.folder.results.get(model, {}), "error")
+        if error is None:
             return None
-        error = whole_characters(result.error[: convert.LONGEST_ERROR])
-        return self.importer.settings.redact(error)
+        return self.importer.settings.redact(whole_characters(error[: convert.LONGEST_ERROR]))
 
     @contextmanager
     def _claim(self, model: str) -> Iterator[None]:

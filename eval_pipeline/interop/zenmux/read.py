@@ -128,15 +128,6 @@ class ModelFile(NamedTuple):
     """How many entries are no answers."""
 
 
-class Result(NamedTuple):
-    """What the folder's own summary says of a model."""
-
-    error: str | None
-    metrics: Entry
-    answers: str
-    """The name of the file with its answers; empty if there is none."""
-
-
 @dataclass(frozen=True)
 class ResultsFolder:
     """One timestamped folder; problems in it are noted, and the rest is read."""
@@ -197,18 +188,11 @@ class ResultsFolder:
         return {name: object_in(found, name) for name in found}
 
     @cached_property
-    def results(self) -> Mapping[str, Result]:
-        """The models in the folder's own summary."""
+    def results(self) -> Mapping[str, Entry]:
+        """What the folder's own summary says of each model."""
         listed = self._first("metrics_summary_*.json").get("model_results")
-        return {
-            name: Result(
-                text_in(one, "error"),
-                object_in(one, "metrics"),
-                (text_in(one, "predictions_file") or "").rpartition("/")[2],
-            )
-            for one in (listed if isinstance(listed, list) else [])
-            if isinstance(one, dict) and (name := text_in(one, "model_identifier"))
-        }
+        found = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+        return {name: one for one in found if (name := text_in(one, "model_identifier"))}
 
     def model_files(
         self, part: str, but: Collection[Path] = ()
@@ -364,7 +348,11 @@ def units(folder: ResultsFolder) -> Iterator[Unit]:
         seen.add(unit.model)
         yield unit
     for name, result in folder.results.items():
-        if result.error and name not in seen and folder.check_model("metrics_summary", name):
+        if (
+            text_in(result, "error")
+            and name not in seen
+            and folder.check_model("metrics_summary", name)
+        ):
             yield Unit(name, None, None)
 
 
