@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from pydantic import TypeAdapter
 from pydantic_core import to_json
 
 from eval_pipeline.interop.convex_scores.read import EvalDocument, Status, StepDocument, Tokens
@@ -25,31 +24,24 @@ STEP_NAMES: dict[str, StepName] = {"tsc": "typecheck", "eslint": "lint"}
 LONGEST_REASON, LONGEST_OUTPUT = 300, 20_000
 MS = 1000
 _OUTCOME_OF_FAILURE = (
-    (re.compile(r"^\[rate_limit\]", re.I), Outcome.RATE_LIMITED),
-    (re.compile(r"^\[infrastructure\].*empty", re.I | re.S), Outcome.EMPTY),
-    (re.compile(r"^\[infrastructure\].*tim(ed |e-?)out", re.I | re.S), Outcome.TIMEOUT),
-    (re.compile(r"^\[infrastructure\]", re.I), Outcome.SERVER_ERROR),
+    (r"\[rate_limit\]", Outcome.RATE_LIMITED),
+    (r"\[infrastructure\].*empty", Outcome.EMPTY),
+    (r"\[infrastructure\].*tim(ed |e-?)out", Outcome.TIMEOUT),
+    (r"\[infrastructure\]", Outcome.SERVER_ERROR),
+    (r"error:.*(rate.?limit|too many requests|quota|\b429\b|throttl)", Outcome.RATE_LIMITED),
+    (r"error:.*(timeout|timed out)", Outcome.TIMEOUT),
     (
-        re.compile(r"^error:.*(rate.?limit|too many requests|quota|\b429\b|throttl)", re.I | re.S),
-        Outcome.RATE_LIMITED,
-    ),
-    (re.compile(r"^error:.*(timeout|timed out)", re.I | re.S), Outcome.TIMEOUT),
-    (
-        re.compile(
-            r"^error:.*(at capacity|high demand|unavailable|overloaded|connection reset|econn|"
-            r"\b50[0234]\b)",
-            re.I | re.S,
-        ),
+        r"error:.*(at capacity|high demand|unavailable|overloaded|connection reset|econn|"
+        r"\b50[0234]\b)",
         Outcome.SERVER_ERROR,
     ),
 )
-"""Failures of the provider, by their text; any other failure is the model's."""
+"""Failures of the provider, by how their text begins; any other failure is the model's."""
 _ENVIRONMENT_FAILED = re.compile(
     r"timed out after|econnrefused|econnreset|etimedout|enotfound|eai_again|too many requests|"
     r"status code 429|http 429|convex dev timed out",
     re.I,
 )
-_PREDICTION, _JUDGEMENT = TypeAdapter(Prediction), TypeAdapter(Judgement)
 
 
 class Converted(NamedTuple):
@@ -118,13 +110,14 @@ def convert(
         "latency_s": None if took is None else took / MS,
     }
     return Converted(
-        parsed(to_json(prediction), _PREDICTION), parsed(to_json(judgement), _JUDGEMENT)
+        parsed(to_json(prediction), Prediction.model_validate),
+        parsed(to_json(judgement), Judgement.model_validate),
     )
 
 
 def _verdict(status: Status, said: str, steps: Sequence[Step]) -> tuple[Outcome, float | None, str]:
     for pattern, outcome in _OUTCOME_OF_FAILURE:
-        if status.kind == "failed" and pattern.search(said):
+        if status.kind == "failed" and re.match(pattern, said, re.I | re.S):
             return outcome, None, said
     broken = next((step for step in steps if step.status == "error"), None)
     if broken is not None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TypeVar
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from eval_pipeline.evaluation.runs import scope_of
 from eval_pipeline.evaluation.state import PAST_RUNS
@@ -41,7 +41,6 @@ from eval_pipeline.suites.benchmark import past_items
 MOST_TOLD = 20
 PREFIX = ".importing-"
 D = TypeVar("D", bound=Document)
-_OPEN = TypeAdapter(RunToOpen)
 
 
 class Staged:
@@ -260,7 +259,7 @@ def _run(
         opened_at=opened,
     )
     seen = Sighting(model=model, selected=False, seen_at=opened)
-    return parsed(as_line(RunToOpen(run=run, sighting=seen)), _OPEN)
+    return parsed(as_line(RunToOpen(run=run, sighting=seen)), RunToOpen.model_validate)
 
 
 def _model(run: RunDocument, known: ModelDocument | None) -> Model:

@@ -46,7 +46,7 @@ def _or_none(value: Any, validate: Any) -> Any:
 Moment = Annotated[FiniteFloat, Field(gt=0, lt=1e14)]
 """Milliseconds since 1970."""
 Amount = Annotated[Annotated[FiniteFloat, Field(ge=0, lt=1e12)] | None, WrapValidator(_or_none)]
-Count = Annotated[Amount, AfterValidator(lambda amount: amount and round(amount))]
+Count = Annotated[Amount, AfterValidator(lambda one: None if one is None else round(one))]
 Name = Annotated[Text, Field(min_length=1, max_length=200)]
 Task = Annotated[Text, Field(pattern=r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]{1,200}$")]
 """Category and name of an eval: it becomes the id of an item."""

@@ -5,7 +5,7 @@ and everything else is encoded as =XX, which has no meaning to servers and file 
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache, reduce
 from hashlib import md5
@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar
 from urllib.parse import quote, unquote
 
 import orjson
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field, ValidationError
 
 from eval_pipeline.errors import MendableError
 from eval_pipeline.records.base import Record, now
@@ -160,15 +160,15 @@ _SPELLED = {
 """How names are written, wherever a record has a field that is called so."""
 
 
-def parsed(content: bytes, form: TypeAdapter[T], what: str = "") -> T:
-    """The content as what it has to be, with nothing in it that can not be kept."""
+def parsed(content: bytes, validate: Callable[[Any], T], what: str = "") -> T:
+    """Return the content as a record; refuse values that the journal must not have."""
     try:
         # Stricter than pydantic's own: no NaN, no half characters.
         value = orjson.loads(content)
     except orjson.JSONDecodeError:
         raise RefusedError(f"{_begin(what)}this is no JSON.") from None
     try:
-        found = form.validate_python(value)
+        found = validate(value)
     except ValidationError as error:
         raise RefusedError(_explained(error, what)) from None
     if trouble := next(_troubles(found, what), None):

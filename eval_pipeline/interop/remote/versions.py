@@ -4,8 +4,6 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import BinaryIO
 
-from pydantic import TypeAdapter
-
 from eval_pipeline.hashing import RunningFingerprint
 from eval_pipeline.interop.remote.messages import (
     MOST_BYTES,
@@ -22,7 +20,6 @@ from eval_pipeline.suites.coding.files import UnsafePath, check_files
 from eval_pipeline.suites.kinds import decisive
 
 PATIENCE_S = 10.0
-_VERSION = TypeAdapter(BenchmarkVersion)
 
 
 def version_of(
@@ -69,7 +66,7 @@ def keep_version(journal: Journal, file: BinaryIO) -> KeptVersion:
 
 
 def _read_version(file: BinaryIO) -> BenchmarkVersion:
-    version = parsed(next(_lines(file), b""), _VERSION, "line 1")
+    version = parsed(next(_lines(file), b""), BenchmarkVersion.model_validate, "line 1")
     names = [one.suite for one in version.suites]
     if not names or len({*names}) < len(names):
         raise RefusedError("line 1: a version has suites, and each of them once.")
@@ -138,7 +135,7 @@ def _items(file: BinaryIO) -> Iterator[Item]:
     for number, line in enumerate(lines, start=2):
         if number > MOST_ITEMS + 1:
             raise RefusedError(f"More than {MOST_ITEMS} items are not taken.", 413)
-        yield parsed(line, ITEM, f"line {number}")
+        yield parsed(line, ITEM.validate_python, f"line {number}")
 
 
 def _lines(file: BinaryIO) -> Iterator[bytes]:
