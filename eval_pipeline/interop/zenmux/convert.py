@@ -182,7 +182,7 @@ class Compared(NamedTuple):
 
     @property
     def same(self) -> bool:
-        """Whether they are equal to the second decimal, which is all that is stated."""
+        """True if they are equal to the second decimal, which is all that is stated."""
         return self.there == self.here
 
 

@@ -189,7 +189,7 @@ class ResultsFolder:
 
     @cached_property
     def results(self) -> Mapping[str, Entry]:
-        """What the folder's own summary says of each model."""
+        """The rows of the folder's own summary, by model."""
         listed = self._first("metrics_summary_*.json").get("model_results")
         found = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
         return {name: one for one in found if (name := text_in(one, "model_identifier"))}
@@ -335,7 +335,7 @@ class Unit(NamedTuple):
 
     @property
     def metadata(self) -> Entry:
-        """What is known of how the model was asked."""
+        """The metadata of the run there: settings, endpoint and times."""
         return self.files[0].metadata if self.files else {}
 
 
