@@ -16,14 +16,14 @@ from eval_pipeline.evaluation.predict import Launch
 from eval_pipeline.interop.convex_scores import read
 from eval_pipeline.interop.convex_scores.convert import convert
 from eval_pipeline.interop.convex_scores.convert import steps_of as our_steps
-from eval_pipeline.interop.convex_scores.documents import (
+from eval_pipeline.interop.convex_scores.load import import_scores
+from eval_pipeline.interop.convex_scores.read import (
     EvalDocument,
     RunDocument,
     StepDocument,
     VersionDocument,
+    read_scores,
 )
-from eval_pipeline.interop.convex_scores.load import import_scores
-from eval_pipeline.interop.convex_scores.read import read_scores
 from eval_pipeline.interop.convex_scores.versions import cohorts_of
 from eval_pipeline.interop.remote.receive import Receiver
 from eval_pipeline.journal import PREDICTIONS, Journal
@@ -494,7 +494,7 @@ def test_with_versions_the_size_of_each_tells_what_is_all_of_it() -> None:
 def test_of_a_step_that_was_taken_twice_the_last_counts() -> None:
     taken = [
         StepDocument.model_validate(
-            {"_creationTime": START, "evalId": "e", "name": "tests", "status": status}
+            {"_id": "s", "_creationTime": START, "evalId": "e", "name": "tests", "status": status}
         )
         for status in ({"kind": "running"}, {"kind": "passed", "durationMs": 5.0})
     ]

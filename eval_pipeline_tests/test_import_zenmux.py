@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from eval_pipeline.interop.zenmux.convert import compared
+from eval_pipeline.interop.zenmux.load import OWN
 from eval_pipeline.interop.zenmux.read import ImportFolderError, ResultsFolder, results_folders
-from eval_pipeline.interop.zenmux.suites import OWN
-from eval_pipeline.interop.zenmux.verify import compared
 from eval_pipeline.journal import JUDGED, PREDICTIONS, SIGHTINGS, Journal
 from eval_pipeline.records.run import Scope
 from eval_pipeline.results.queries import query, rows

@@ -9,7 +9,7 @@ from zipfile import ZipFile
 import duckdb
 import pytest
 
-from eval_pipeline.interop.inspect.samples import named, usage
+from eval_pipeline.interop.inspect.convert import sample_id, usage
 from eval_pipeline_tests.inspected import TASK, an_inspected_project
 from eval_pipeline_tests.project import call
 from eval_pipeline_tests.test_completion import offered
@@ -161,17 +161,17 @@ def test_the_numbers_are_those_of_our_tables(project: Path, document: Log) -> No
     "item_id", ["../x", "a/../../x", "/etc/x", "a\\..\\x", "..", ".", "a\x00b", "a//b", ""]
 )
 def test_no_id_of_an_item_leads_out_of_the_archive(item_id: str) -> None:
-    found = named(item_id)
+    found = sample_id(item_id)
 
     assert not {"", ".", ".."} & {*found.split("/")}
     assert found.isprintable()
     assert "\\" not in found
-    assert found != named(f"{item_id}.")
+    assert found != sample_id(f"{item_id}.")
 
 
 @pytest.mark.parametrize("item_id", ["q1", "a b", "001-x/002-y", "a..b", "ä?.json", "..."])
 def test_ids_that_can_do_no_harm_stay_as_they_are(item_id: str) -> None:
-    assert named(item_id) == item_id
+    assert sample_id(item_id) == item_id
 
 
 def test_nothing_is_said_of_usage_that_nobody_knows() -> None:

@@ -20,7 +20,7 @@ from eval_pipeline.defs.sensors import build_discovery
 from eval_pipeline.errors import RunError
 from eval_pipeline.evaluation.predict import Launch
 from eval_pipeline.gateways.limits import RetryPolicy
-from eval_pipeline.interop.remote import push
+from eval_pipeline.interop.remote import transfer
 from eval_pipeline.interop.remote.client import (
     PushError,
     Server,
@@ -28,7 +28,7 @@ from eval_pipeline.interop.remote.client import (
     checked_address,
 )
 from eval_pipeline.interop.remote.messages import MOST_RECORDS, ClosedRun, Received
-from eval_pipeline.interop.remote.push import Pushed, Sent, batches, chosen_runs, push_run
+from eval_pipeline.interop.remote.transfer import Pushed, Sent, batches, chosen_runs, push_run
 from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, SIGHTINGS, Journal, ReadOnlyError
 from eval_pipeline.journal.deployment import open_journal
 from eval_pipeline.records.model import Sighting
@@ -36,7 +36,13 @@ from eval_pipeline.results.runs import FoundRun
 from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.settings.settings import TOKEN, Settings
 from eval_pipeline.suites.benchmark import keep, mint
-from eval_pipeline_tests.builders import NOON, a_judgement, a_warehouse, settings_in
+from eval_pipeline_tests.builders import (
+    NOON,
+    a_judgement,
+    a_prediction,
+    a_warehouse,
+    settings_in,
+)
 from eval_pipeline_tests.elsewhere import Deployment, batch, of_run, served
 from eval_pipeline_tests.elsewhere import Sent as SentRun
 from eval_pipeline_tests.kept_files import files_in
@@ -113,7 +119,7 @@ def test_a_run_that_was_pushed_shows_the_same_numbers_in_both_places(
 def test_what_was_interrupted_half_way_is_continued(
     source: Journal, there: Deployment, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(push, "MOST_RECORDS", 1)
+    monkeypatch.setattr(transfer, "MOST_RECORDS", 1)
     posts, post = [], Server.post
 
     def until_killed(self: Server, path: str, *rest: Any) -> Any:
@@ -164,8 +170,10 @@ def test_verdicts_on_replies_that_a_killed_launch_did_not_carry_over_stay_behind
 
 
 def test_a_large_run_goes_in_batches() -> None:
-    many = list(batches([b"x"] * (2 * MOST_RECORDS + 1)))
-    long = list(batches([b"x" * (push.BATCH_BYTES // 2)] * 5))
+    half = "x" * (transfer.BATCH_BYTES // 2 - 1000)
+
+    many = list(batches([a_prediction()] * (2 * MOST_RECORDS + 1)))
+    long = list(batches([a_prediction(answer=half)] * 5))
 
     assert [len(batch) for batch in many] == [MOST_RECORDS, MOST_RECORDS, 1]
     assert [len(batch) for batch in long] == [2, 2, 1]

@@ -128,7 +128,7 @@ def inspect(
     settings = Settings.from_env()
     with results(settings, apart=True) as db, in_words():
         found = only_one(find_runs(db, run), f"evals export inspect {{}} {file}")
-        log = RunToLog.of(db, settings, open_journal(settings), found)
+        log = RunToLog(db, settings, open_journal(settings), found)
         samples = export_log(log, file, force=force)
     if as_json:
         return print_json({**found._asdict(), "file": str(file), "samples": samples})

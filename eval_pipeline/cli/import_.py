@@ -12,9 +12,9 @@ if TYPE_CHECKING:  # imported late: `evals --help` does without these
     from collections.abc import Sequence
 
     from eval_pipeline.interop.convex_scores.load import Imported
-    from eval_pipeline.interop.zenmux.files import Problem
+    from eval_pipeline.interop.zenmux.convert import Compared
     from eval_pipeline.interop.zenmux.load import Taken
-    from eval_pipeline.interop.zenmux.verify import Compared
+    from eval_pipeline.interop.zenmux.read import Problem
     from eval_pipeline.results.stats.calibration import Published
 
 
@@ -93,9 +93,9 @@ def zenmux(
     What is here already is left as it is, so that it may be repeated, also if it was interrupted. A
     damaged file is named and left out, and the command then ends with 1.
     """
+    from eval_pipeline.interop.zenmux.convert import compared
     from eval_pipeline.interop.zenmux.load import Importer
     from eval_pipeline.interop.zenmux.read import results_folders
-    from eval_pipeline.interop.zenmux.verify import compared
     from eval_pipeline.journal.deployment import refuse_production
     from eval_pipeline.settings.settings import Settings
 
@@ -114,9 +114,9 @@ def zenmux(
         numbers = [one for each in folders for one in compared(db, each)]
     problems = [problem for one in folders for problem in one.problems]
     if as_json:
-        print_json(_document(taken, problems, numbers, importer.homes.warning))
+        print_json(_document(taken, problems, numbers, importer.warning))
     else:
-        _sum_up(taken, problems, importer.homes.warning)
+        _sum_up(taken, problems, importer.warning)
         _tell_numbers(numbers)
     end(End.FAILED if problems else End.DONE)
 
@@ -131,7 +131,7 @@ def _told(run: "Taken") -> str:
 
 
 def _sum_up(taken: "Sequence[Taken]", problems: "Sequence[Problem]", warning: str | None) -> None:
-    from eval_pipeline.interop.zenmux.suites import OWN
+    from eval_pipeline.interop.zenmux.load import OWN
 
     for file, problem in problems:
         complain(f"Left out: {file}: {problem}")

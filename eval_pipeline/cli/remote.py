@@ -10,7 +10,7 @@ from eval_pipeline.cli.output import complain, open_warehouse, print_json, resul
 if TYPE_CHECKING:  # imported late: `evals --help` does without these
     from pydantic import SecretStr
 
-    from eval_pipeline.interop.remote.push import Pushed
+    from eval_pipeline.interop.remote.transfer import Pushed
     from eval_pipeline.journal.tokens import Token, Tokens
     from eval_pipeline.settings.settings import Settings
 
@@ -30,7 +30,7 @@ def push(
     What is there already is left as it is, so that it may be repeated, also if it was interrupted.
     """
     from eval_pipeline.interop.remote.client import Server, checked_address
-    from eval_pipeline.interop.remote.push import chosen_runs, push_run
+    from eval_pipeline.interop.remote.transfer import chosen_runs, push_run
     from eval_pipeline.journal import RUNS
     from eval_pipeline.journal.deployment import open_journal
     from eval_pipeline.results.runs import find_runs
@@ -87,8 +87,8 @@ def sync(
     as_json: AsJson = False,
 ) -> None:
     """Copy the runs of another deployment into this one; what is here stays as it is."""
-    from eval_pipeline.interop.remote.pull import sync_run
     from eval_pipeline.interop.remote.receive import Receiver
+    from eval_pipeline.interop.remote.transfer import sync_run
     from eval_pipeline.journal import RUNS, Journal
     from eval_pipeline.journal.deployment import refuse_production
     from eval_pipeline.settings.loading import SettingsError

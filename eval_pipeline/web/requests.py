@@ -7,7 +7,7 @@ from typing import Any
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
-from eval_pipeline.interop.remote.errors import RefusedError, TooLargeError, WrongTypeError
+from eval_pipeline.interop.remote.messages import RefusedError
 
 GZIP = 16 + zlib.MAX_WBITS
 MOST_DIGITS = 19
@@ -46,7 +46,7 @@ class Unpacker:
     def _hand_on(self, data: bytes) -> None:
         self._written += len(data)
         if self._written > self._most:
-            raise TooLargeError(f"More than {self._most} bytes are not taken at once.")
+            raise RefusedError(f"More than {self._most} bytes are not taken at once.", 413)
         self._write(data)
 
 
@@ -57,7 +57,7 @@ async def receive(
     encoding = _encoding(request, media_type)
     length = request.headers.get("content-length", "")
     if length.isdecimal() and len(length) <= MOST_DIGITS and int(length) > most:
-        raise TooLargeError(f"More than {most} bytes are not taken at once.")
+        raise RefusedError(f"More than {most} bytes are not taken at once.", 413)
     unpacker = Unpacker(write, most, encoding)
     async for data in request.stream():
         await run_in_threadpool(unpacker.feed, data)
@@ -67,8 +67,8 @@ async def receive(
 def _encoding(request: Request, media_type: str) -> str:
     given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if given != media_type:
-        raise WrongTypeError(f"The body has to be {media_type}.")
+        raise RefusedError(f"The body has to be {media_type}.", 415)
     encoding = request.headers.get("content-encoding", "identity").strip().lower()
     if encoding not in ("identity", "gzip"):
-        raise WrongTypeError("The body may be packed with gzip, and with nothing else.")
+        raise RefusedError("The body may be packed with gzip, and with nothing else.", 415)
     return encoding

@@ -6,20 +6,12 @@ from dataclasses import dataclass, replace
 from tempfile import TemporaryFile
 from typing import TypeVar
 
-from pydantic import TypeAdapter
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from eval_pipeline.errors import MendableError
-from eval_pipeline.interop.remote.errors import (
-    AtWorkError,
-    NotAllowedError,
-    NoTokenError,
-    RefusedError,
-    UnknownError,
-)
 from eval_pipeline.interop.remote.messages import (
     JSON,
     LINES,
@@ -32,13 +24,14 @@ from eval_pipeline.interop.remote.messages import (
     Judgements,
     Predictions,
     Refusal,
+    RefusedError,
     RunToOpen,
     decode_segment,
     encode_segment,
     parse_hashed,
     parsed,
 )
-from eval_pipeline.interop.remote.receive import Receiver
+from eval_pipeline.interop.remote.receive import Receiver, busy
 from eval_pipeline.interop.remote.versions import keep_version
 from eval_pipeline.journal import RUNS, BusyError
 from eval_pipeline.journal.tokens import Tokens, TokenScope
@@ -92,11 +85,15 @@ class AuthenticatedRoutes:
         kind, _, secret = authorization.partition(" ")
         token = self.tokens.check(secret.strip()) if kind.lower() == "bearer" else None
         if token is None:
-            raise NoTokenError("Writing needs a token that is valid: Authorization: Bearer …")
+            raise RefusedError(
+                "Writing needs a token that is valid: Authorization: Bearer …",
+                401,
+                {"WWW-Authenticate": "Bearer"},
+            )
         is_production = self.settings.production is not None
         needed = TokenScope.PRODUCTION if is_production else TokenScope.WRITE
         if needed not in token.scopes:
-            raise NotAllowedError(f"This token has not the scope {needed}.")
+            raise RefusedError(f"This token has not the scope {needed}.", 403)
 
     async def keep_version(self, request: Request) -> Response:
         self.settings.data.mkdir(parents=True, exist_ok=True)
@@ -143,7 +140,7 @@ class AuthenticatedRoutes:
             known = (one for one in journal.parts(RUNS) if encode_segment(one) == model_part)
             model = next(known, "")
         if not (run_id and model and journal.exists(RUNS, model, run_id)):
-            raise UnknownError("There is no such run of this model here: open it first.")
+            raise RefusedError("There is no such run of this model here: open it first.", 404)
         return run_id, model
 
 
@@ -158,7 +155,7 @@ def _told(answer: Answer) -> Answer:
         except RefusedError as refusal:
             return _refused(refusal)
         except BusyError:
-            return _refused(AtWorkError(BUSY))
+            return _refused(busy(BUSY))
         except MendableError as error:
             log.error("%s", error)
             return _said(Refusal(error=NOT_NOW), status=503)
@@ -172,16 +169,12 @@ def _told(answer: Answer) -> Answer:
 async def _read(request: Request, form: type[M]) -> M:
     content = bytearray()
     await receive(request, content.extend, most=MOST_BYTES, media_type=JSON)
-    return await run_in_threadpool(parsed, bytes(content), TypeAdapter(form))
+    return await run_in_threadpool(parsed, bytes(content), form.model_validate)
 
 
 def _refused(refusal: RefusedError) -> Response:
     response = _said(Refusal(error=str(refusal)), status=refusal.status)
-    match refusal:
-        case NoTokenError():
-            response.headers["WWW-Authenticate"] = "Bearer"
-        case AtWorkError():
-            response.headers["Retry-After"] = str(refusal.retry_after_s)
+    response.headers.update(refusal.headers or {})
     return response
 
 

@@ -1,267 +1,289 @@
-"""A scores export, line by line: a file of JSON lines, or a folder or archive of `convex export`.
+"""Documents of a scores export: a file of JSON lines, or a folder or archive of `convex export`.
 
 Nothing in it is trusted: nothing is unpacked to disk, no name in an archive is used as a path, and
-neither a line nor the whole may be larger than is sensible.
+neither a line nor the whole may be larger than is sensible. Fields came and went over time, so only
+those are read that are needed.
 """
 
 import json
-import os
-import sqlite3
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
-from tempfile import TemporaryDirectory
-from typing import IO, Any, NamedTuple, TypeVar
+from typing import IO, Annotated, Any, Literal, NamedTuple, TypeVar
 
 import orjson
-from pydantic import ValidationError
+from pydantic import (
+    AfterValidator,
+    AliasChoices,
+    AliasPath,
+    ConfigDict,
+    Field,
+    FiniteFloat,
+    ValidationError,
+    WrapValidator,
+)
 
 from eval_pipeline.errors import MendableError
-from eval_pipeline.interop.convex_scores.documents import (
-    TABLES,
-    Document,
-    EvalDocument,
-    ModelDocument,
-    RunDocument,
-    StepDocument,
-    VersionDocument,
-    is_of_questions,
-    table_of,
-)
-from eval_pipeline.journal.files import remove
-from eval_pipeline.processes import is_running
+from eval_pipeline.records.base import Record, Text
 
 DOCUMENTS = "documents.jsonl"
 LONGEST_LINE = 16 * 1024 * 1024
 MOST_BYTES = 16 * 1024**3
 """Of all lines together when they are unpacked."""
 MOST_FILES = 100_000
+F = TypeVar("F")
+
+
+def _or_none(value: Any, validate: Any) -> Any:
+    """Return None for a value that is not as expected."""
+    try:
+        return validate(value)
+    except ValidationError:
+        return None
+
+
+Moment = Annotated[FiniteFloat, Field(gt=0, lt=1e14)]
+"""Milliseconds since 1970."""
+Amount = Annotated[Annotated[FiniteFloat, Field(ge=0, lt=1e12)] | None, WrapValidator(_or_none)]
+Count = Annotated[Amount, AfterValidator(lambda one: None if one is None else round(one))]
+Name = Annotated[Text, Field(min_length=1, max_length=200)]
+Task = Annotated[Text, Field(pattern=r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]{1,200}$")]
+"""Category and name of an eval: it becomes the id of an item."""
+
+
+class _Part(Record):
+    model_config = ConfigDict(extra="ignore", populate_by_name=True)
+
+
+class Tokens(_Part):
+    """The tokens of a reply, and the cost in what the provider said itself, as `Usage` has them."""
+
+    input_tokens: Count = Field(default=None, alias="inputTokens")
+    output_tokens: Count = Field(default=None, alias="outputTokens")
+    reasoning_tokens: Count = Field(
+        default=None,
+        validation_alias=AliasChoices(
+            AliasPath("outputTokenDetails", "reasoningTokens"), "reasoningTokens"
+        ),
+    )
+    cached_tokens: Count = Field(
+        default=None,
+        validation_alias=AliasChoices(
+            AliasPath("inputTokenDetails", "cacheReadTokens"), "cachedInputTokens"
+        ),
+    )
+    cost_usd: Amount = Field(default=None, validation_alias=AliasPath("raw", "cost"))
+
+
+class Status(_Part):
+    """The state of a run, an eval or a step; the other fields depend on it."""
+
+    kind: Literal["pending", "running", "completed", "passed", "failed", "skipped"]
+    took: Amount = Field(default=None, alias="durationMs")
+    generating: Amount = Field(default=None, alias="generationDurationMs")
+    reason: Text = Field(default="", alias="failureReason")
+    usage: Annotated[Tokens | None, WrapValidator(_or_none)] = None
+
+
+class Document(_Part):
+    """One row of a table."""
+
+    id: Name = Field(alias="_id")
+    created: Moment = Field(alias="_creationTime")
+
+
+class ModelDocument(Document):
+    """A model; older runs name theirs themselves."""
+
+    slug: Name
+    display_name: Text = Field(default="", alias="formattedName")
+
+
+class VersionDocument(Document):
+    """A benchmark version: minted, reconstructed, or the placeholder for runs without one."""
+
+    version: Name
+    since: Amount = Field(default=None, alias="effectiveAt")
+    evals: Amount = Field(default=None, alias="evalCount")
+    provenance: Text = "minted"
+
+
+class RunDocument(Document):
+    """One evaluation of one model."""
+
+    model_id: Name | None = Field(default=None, alias="modelId")
+    model: Name | None = None
+    display_name: Text = Field(default="", alias="formattedName")
+    provider: Text = ""
+    planned: tuple[Task, ...] = Field(default=(), alias="plannedEvals", max_length=100_000)
+    version: Text | None = Field(default=None, alias="benchmarkVersion")
+    status: Status
+    experiment: Name | None = None
+
+
+class EvalDocument(Document):
+    """One task in one run."""
+
+    run_id: Name = Field(alias="runId")
+    path: Task = Field(alias="evalPath")
+    status: Status
+    text: Text | None = Field(default=None, alias="task")
+
+    @property
+    def task(self) -> str:
+        """Category and name, as plans have them."""
+        return self.path.removeprefix("./").removeprefix("evals/")
+
+
+class StepDocument(Document):
+    """One step of grading an eval."""
+
+    eval_id: Name = Field(alias="evalId")
+    name: Literal["filesystem", "install", "deploy", "tsc", "eslint", "tests"]
+    status: Status
+
+
+TABLES: Mapping[str, type[Document]] = {
+    "models": ModelDocument,
+    "benchmarkVersions": VersionDocument,
+    "runs": RunDocument,
+    "evals": EvalDocument,
+    "steps": StepDocument,
+}
+_TABLE_OF_FIELD = {
+    "plannedEvals": "runs",
+    "runKey": "runs",
+    "evalPath": "evals",
+    "questionKey": "evals",
+    "evalId": "steps",
+    "slug": "models",
+    "evalCount": "benchmarkVersions",
+}
+"""Fields that only one of the tables has."""
 
 
 class ScoresError(MendableError):
-    """It can not be read at all; the message says why."""
+    """The export cannot be read at all; the message says why."""
 
 
 class Line(NamedTuple):
-    """One line: a document of a table, or why it is none; neither if it is of no use here."""
+    """One line: a document, a run of questions, or why it is neither; all empty if irrelevant."""
 
     place: str
-    table: str | None = None
     document: Document | None = None
     wrong: str = ""
-    of_questions: bool = False
+    is_run_of_questions: bool = False
 
 
 def read_scores(path: Path) -> Iterator[Line]:
-    """Every line of the tables that matter."""
+    """Yield every line of the tables that matter."""
     if path.is_dir():
-        yield from _of_folder(path)
+        tables = {table: path / table / DOCUMENTS for table in TABLES}
+        files = {table: file for table, file in tables.items() if file.is_file()}
+        yield from _read_tables(path, files, lambda file: file.open("rb"))
     elif zipfile.is_zipfile(path):
-        with _explained(path), zipfile.ZipFile(path) as archive:
-            yield from _of_archive(archive, path)
+        damage = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
+        try:
+            with zipfile.ZipFile(path) as archive:
+                yield from _read_tables(path, _files_in(archive, path), archive.open)
+        except damage as error:
+            raise ScoresError(f"{path}: the archive can not be read ({error}).") from None
     elif path.suffix == ".zip" and path.is_file():
         raise ScoresError(f"{path}: this is no whole archive.")
     elif path.is_file():
         with path.open("rb") as file:
-            yield from _lines(file, path.name, None, _Budget())
+            yield from _Reader().read(file, path.name, None)
     else:
         raise ScoresError(f"{path}: there is no such file or folder.")
 
 
-class _Budget:
-    """How much may still be read."""
-
-    def __init__(self) -> None:
-        self._left = MOST_BYTES
-
-    def spend(self, size: int) -> None:
-        self._left -= size
-        if self._left < 0:
-            raise ScoresError(f"More than {MOST_BYTES // 1024**3} GiB are not read.")
-
-
-def _of_folder(path: Path) -> Iterator[Line]:
-    found = [table for table in TABLES if (path / table / DOCUMENTS).is_file()]
-    _refuse_nothing(found, path)
-    budget = _Budget()
-    for table in found:
-        with (path / table / DOCUMENTS).open("rb") as file:
-            yield from _lines(file, f"{table}/{DOCUMENTS}", table, budget)
-
-
-def _of_archive(archive: zipfile.ZipFile, path: Path) -> Iterator[Line]:
+def _files_in(archive: zipfile.ZipFile, path: Path) -> Mapping[str, zipfile.ZipInfo]:
     if len(archive.infolist()) > MOST_FILES:
         raise ScoresError(f"{path}: more than {MOST_FILES} files are not looked at.")
-    names: dict[str, zipfile.ZipInfo] = {}
-    # What components of a deployment keep is deeper down, however its tables are called.
+    files: dict[str, zipfile.ZipInfo] = {}
+    # Components of a deployment are in deeper folders, and may have tables of the same names.
     for one in sorted(archive.infolist(), key=lambda one: one.filename.count("/")):
         name = PurePosixPath(one.filename)
         if name.name == DOCUMENTS:
-            names.setdefault(name.parent.name, one)
-    found = [table for table in TABLES if table in names]
-    _refuse_nothing(found, path)
-    budget = _Budget()
-    for table in found:
-        with archive.open(names[table]) as file:
-            yield from _lines(file, f"{table}/{DOCUMENTS}", table, budget)
+            files.setdefault(name.parent.name, one)
+    return files
 
 
-def _refuse_nothing(found: list[str], path: Path) -> None:
-    if "runs" not in found or "evals" not in found:
+def _read_tables(
+    path: Path, files: Mapping[str, F], open_file: Callable[[F], IO[bytes]]
+) -> Iterator[Line]:
+    if not {"runs", "evals"} <= files.keys():
         raise ScoresError(
             f"{path}: there is no runs/{DOCUMENTS} and evals/{DOCUMENTS}; is it what "
             "`npx convex export --path` writes?"
         )
+    reader = _Reader()
+    for table in TABLES:
+        if table in files:
+            with open_file(files[table]) as file:
+                yield from reader.read(file, f"{table}/{DOCUMENTS}", table)
 
 
-@contextmanager
-def _explained(path: Path) -> Iterator[None]:
+class _Reader:
+    """Reads lines of files, all files together up to a limit."""
+
+    def __init__(self) -> None:
+        self._left = MOST_BYTES
+
+    def read(self, file: IO[bytes], name: str, table: str | None) -> Iterator[Line]:
+        number = 0
+        while line := self._next(file, LONGEST_LINE + 1):
+            number += 1
+            place = f"{name}, line {number}"
+            if len(line) > LONGEST_LINE:
+                yield Line(place, wrong=f"it is longer than {LONGEST_LINE // 1024**2} MiB")
+                while line and not line.endswith(b"\n"):
+                    line = self._next(file, LONGEST_LINE)
+            elif line.strip():
+                yield _parse(line, place, table)
+
+    def _next(self, file: IO[bytes], most: int) -> bytes:
+        line = file.readline(most)
+        self._left -= len(line)
+        if self._left < 0:
+            raise ScoresError(f"More than {MOST_BYTES // 1024**3} GiB are not read.")
+        return line
+
+
+def _parse(line: bytes, place: str, table: str | None) -> Line:
     try:
-        yield
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
-        raise ScoresError(f"{path}: the archive can not be read ({error}).") from None
-
-
-def _lines(file: IO[bytes], name: str, table: str | None, budget: _Budget) -> Iterator[Line]:
-    number = 0
-    while line := file.readline(LONGEST_LINE + 1):
-        number += 1
-        place = f"{name}, line {number}"
-        budget.spend(len(line))
-        if len(line) > LONGEST_LINE:
-            yield Line(place, wrong=f"it is longer than {LONGEST_LINE // 1024**2} MiB")
-            _skip_rest(file, line, budget)
-        elif line.strip():
-            yield _read(line, place, table)
-
-
-def _skip_rest(file: IO[bytes], line: bytes, budget: _Budget) -> None:
-    while line and not line.endswith(b"\n"):
-        line = file.readline(LONGEST_LINE)
-        budget.spend(len(line))
-
-
-def _read(line: bytes, place: str, table: str | None) -> Line:
-    try:
-        values = _values(line)
+        values = _json(line)
     except (ValueError, RecursionError):
         return Line(place, wrong="it is no JSON")
     if not isinstance(values, dict):
         return Line(place, wrong="it is no object")
-    table, values = table or table_of(values), _unwrapped(values)
+    table = table or _table_of(values)
     if table is None and not {"_id", "_creationTime"} <= values.keys():
         return Line(place, wrong="nothing tells of which table it is")
     if table is None or table not in TABLES:
         return Line(place)
-    if is_of_questions(values):
-        return Line(place, table, of_questions=True)
+    if values.get("kind") == "decision":  # multiple choice shares the tables, and no field
+        return Line(place, is_run_of_questions=table == "runs")
     try:
-        return Line(place, table, TABLES[table].model_validate(values))
+        return Line(place, TABLES[table].model_validate(values))
     except ValidationError as error:
         problem = error.errors(include_url=False, include_input=False)[0]
         field = ".".join(map(str, problem["loc"]))
         return Line(place, wrong=f"{field}: {problem['msg'].lower()}")
 
 
-def _values(line: bytes) -> Any:
-    """Halves of characters, which strict JSON does not know, are mended where texts are read."""
+def _json(line: bytes) -> Any:
+    """Parse a line; the records replace halves of characters, which strict JSON refuses."""
     try:
         return orjson.loads(line)
     except orjson.JSONDecodeError:
         return json.loads(line.decode("utf-8", "replace"))
 
 
-def _unwrapped(values: Mapping[str, Any]) -> Mapping[str, Any]:
-    for name in ("document", "value", "doc"):
-        if isinstance(inner := values.get(name), dict):
-            return inner
-    return values
-
-
-D = TypeVar("D", bound=Document)
-PREFIX = ".importing-"
-
-
-class Staged:
-    """Every document once: of two with one id the last counts."""
-
-    def __init__(self, db: sqlite3.Connection) -> None:
-        self._db = db
-        db.execute(
-            "create table documents (kind text, id text, parent text, created real, body text, "
-            "primary key (kind, id)) without rowid"
-        )
-
-    def add(self, kind: str, document: Document) -> None:
-        """One more."""
-        name, parent = _names(document)
-        row = (kind, name, parent, document.created, document.model_dump_json(by_alias=False))
-        self._db.execute("insert or replace into documents values (?, ?, ?, ?, ?)", row)
-
-    def finish(self) -> None:
-        """Those were all."""
-        self._db.execute("create index parents on documents (kind, parent, created)")
-
-    def models(self) -> dict[str, ModelDocument]:
-        """By their id."""
-        return {one.id: one for one in self._read("models", ModelDocument)}
-
-    def versions(self) -> dict[str, VersionDocument]:
-        """By their id, and by the hash that older runs have in its place."""
-        found = self._read("benchmarkVersions", VersionDocument)
-        return {name: one for one in found for name in (one.id, one.version)}
-
-    def runs(self) -> Iterator[RunDocument]:
-        """In the order in which they were opened."""
-        return self._read("runs", RunDocument)
-
-    def evals(self, run_id: str) -> list[EvalDocument]:
-        """Those of a run, in their order."""
-        return list(self._read("evals", EvalDocument, run_id))
-
-    def steps(self, eval_id: str) -> list[StepDocument]:
-        """Those of an eval, in their order."""
-        return list(self._read("steps", StepDocument, eval_id))
-
-    def _read(self, kind: str, of: type[D], parent: str = "") -> Iterator[D]:
-        sql = "select body from documents where kind = ? and parent = ? order by created, id"
-        for (body,) in self._db.execute(sql, (kind, parent)):
-            yield of.model_validate_json(body)
-
-
-def _names(document: Document) -> tuple[str, str]:
-    """What a document is called, and to what it belongs."""
-    match document:
-        case StepDocument():
-            return document.id or f"{document.eval_id}/{document.name}", document.eval_id
-        case EvalDocument():
-            return document.id, document.run_id
-        case RunDocument() | ModelDocument() | VersionDocument():
-            return document.id, ""
-    raise TypeError(type(document))
-
-
-@contextmanager
-def staging(folder: Path) -> Iterator[Staged]:
-    """A place for documents, gone with the block."""
-    _remove_leftovers(folder)
-    with (
-        TemporaryDirectory(prefix=f"{PREFIX}{os.getpid()}-", dir=folder) as place,
-        closing(sqlite3.connect(Path(place) / "documents.sqlite", isolation_level=None)) as db,
-    ):
-        db.execute("pragma journal_mode = off")
-        db.execute("pragma synchronous = off")
-        db.execute("begin")
-        try:
-            yield Staged(db)
-        except sqlite3.Error as error:
-            raise ScoresError(f"{folder}: there is no place for the documents ({error}).") from None
-
-
-def _remove_leftovers(folder: Path) -> None:
-    """What imports that were killed have left."""
-    for left in folder.glob(f"{PREFIX}*"):
-        if not is_running(int(left.name.removeprefix(PREFIX).partition("-")[0])):
-            remove(left)
+def _table_of(values: Mapping[str, Any]) -> str | None:
+    """Return the table that a document names, or that its fields show."""
+    for name in ("_table", "table", "tableName"):
+        if isinstance(said := values.get(name), str):
+            return said
+    return next((table for field, table in _TABLE_OF_FIELD.items() if field in values), None)

@@ -1,27 +1,24 @@
-"""Their benchmark versions as ours: of the tasks that runs planned, apart from every other one."""
+"""Benchmark versions of convex-evals as versions of ours, made of the tasks that runs planned."""
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from tempfile import TemporaryFile
 
-from eval_pipeline.hashing import RunningFingerprint, fingerprint
+from eval_pipeline.hashing import fingerprint
 from eval_pipeline.interop.convex_scores.convert import SOURCE, moment
-from eval_pipeline.interop.convex_scores.documents import RunDocument, VersionDocument
-from eval_pipeline.interop.remote.versions import keep_version
-from eval_pipeline.journal import VERSIONS, Journal
-from eval_pipeline.journal.files import as_line
+from eval_pipeline.interop.convex_scores.read import RunDocument, VersionDocument
+from eval_pipeline.interop.remote.receive import Receiver
+from eval_pipeline.interop.remote.versions import version_of
+from eval_pipeline.journal import VERSIONS
 from eval_pipeline.records.coding import CodingTask, TaskConfig
-from eval_pipeline.records.item import PROTOCOL, BenchmarkVersion, SuiteVersion
+from eval_pipeline.records.item import BenchmarkVersion
 from eval_pipeline.settings.settings import Settings
-from eval_pipeline.suites.benchmark import keep, load_benchmark, past_items, version_hash
-from eval_pipeline.suites.kinds import decisive
+from eval_pipeline.suites.benchmark import keep, load_benchmark, past_items
 
 IMPORTED = fingerprint(SOURCE)
-"""In the place of a judge's prompt: by it an imported version is known."""
-UNMINTED = "unminted"
+"""The hash of the judge's prompt that only imported versions have."""
 LONGEST_KEY, SHORT = 40, 12
 UNKNOWN_TASK = "(The text of the task is not part of the scores that were imported.)"
 _NUMBERED = re.compile(r"\d{3}-")
@@ -29,7 +26,7 @@ _NUMBERED = re.compile(r"\d{3}-")
 
 @dataclass
 class Cohort:
-    """Runs that are of one benchmark version: what it is called, and the tasks that are all."""
+    """The runs of one benchmark version: its name, and all its tasks."""
 
     key: str
     tasks: frozenset[str]
@@ -39,15 +36,21 @@ class Cohort:
 
     @property
     def name(self) -> str:
-        """Under what it is published."""
+        """The name under which it is published."""
         return f"{SOURCE} {self.key if len(self.key) <= LONGEST_KEY else self.key[:SHORT]}"
+
+    @property
+    def hash(self) -> str:
+        return fingerprint(SOURCE, self.key)
 
 
 def cohorts_of(
     runs: Sequence[RunDocument], versions: Mapping[str, VersionDocument]
 ) -> dict[str, Cohort]:
-    """Of which cohort each run is, by its id."""
-    known = {one.version: one for one in versions.values() if _counts(one)}
+    """Return the cohort of each run, by the run's id."""
+    known = {
+        one.version: one for one in versions.values() if one.provenance != "unminted" and one.evals
+    }
     found: dict[str, Cohort] = {}
     of_version: defaultdict[str, list[RunDocument]] = defaultdict(list)
     for run in runs:
@@ -56,18 +59,14 @@ def cohorts_of(
             of_version[version.version].append(run)
     for name, own in of_version.items():
         since = known[name].since or own[0].created
-        cohort = Cohort(name, _all(own, known[name]), since, minted=True)
+        cohort = Cohort(name, _all_tasks(own, known[name]), since, minted=True)
         found |= {run.id: cohort for run in own if frozenset(run.planned) <= cohort.tasks}
     rest = [run for run in runs if run.id not in found]
     return found | _reconstructed(rest, minted=not known)
 
 
-def _counts(version: VersionDocument) -> bool:
-    return version.provenance != UNMINTED and bool(version.evals)
-
-
-def _all(runs: Sequence[RunDocument], version: VersionDocument) -> frozenset[str]:
-    """What most runs of the version's size planned; while there is none, what any run did."""
+def _all_tasks(runs: Sequence[RunDocument], version: VersionDocument) -> frozenset[str]:
+    """Return what most runs of the version's size planned; without any, what all runs planned."""
     full = Counter(plan for run in runs if len(plan := frozenset(run.planned)) == version.evals)
     if full:
         return full.most_common(1)[0][0]
@@ -75,91 +74,83 @@ def _all(runs: Sequence[RunDocument], version: VersionDocument) -> frozenset[str
 
 
 def _reconstructed(runs: Sequence[RunDocument], *, minted: bool) -> dict[str, Cohort]:
-    """Without versions, whoever planned at least as much as those before began one."""
+    """Return cohorts by plan: a run begins one unless its plan is a part of the one before."""
     found: dict[str, Cohort] = {}
     by_plan: dict[frozenset[str], Cohort] = {}
     latest: Cohort | None = None
     for run in runs:
         plan = frozenset(run.planned)
-        is_part = latest is not None and plan < latest.tasks
-        if latest is None or not is_part:
+        if latest is None or not plan < latest.tasks:
             key = f"plan-{fingerprint(*sorted(plan))}"
             latest = by_plan.setdefault(plan, Cohort(key, plan, run.created, minted))
         found[run.id] = latest
     return found
 
 
-@dataclass(frozen=True)
-class Keeper:
-    """Keeps versions; those that were imported before stay as they were."""
+class VersionImporter:
+    """Imports benchmark versions; those that were imported before stay as they were."""
 
-    journal: Journal
-    suite: str
-    tasks: Mapping[str, CodingTask]
-    first_own_load: datetime
-    publish: bool
-
-    @classmethod
-    def of(
-        cls, journal: Journal, settings: Settings, wanted: Iterable[str], *, publish: bool
-    ) -> "Keeper":
-        """Loads the project's own benchmark first: what is imported must never be what is asked."""
-        if not any(not _is_imported(one) for one in journal.read(VERSIONS)):
-            keep(load_benchmark(settings), journal)
-        own = [one for one in journal.read(VERSIONS) if not _is_imported(one)]
-        suite, tasks = _suite_with(journal, own, frozenset(wanted))
-        return cls(journal, suite, tasks, min(one.loaded_at for one in own), publish)
+    def __init__(
+        self, here: Receiver, settings: Settings, wanted: Set[str], *, publish: bool
+    ) -> None:
+        """Load the project's own benchmark first, so that an imported one is never the current."""
+        self._here = here
+        self._publish = publish
+        if not self._own_versions():
+            keep(load_benchmark(settings), here.journal)
+        own = self._own_versions()
+        self._first_own_load = min(one.loaded_at for one in own)
+        self._suite, self._tasks = self._suite_with(wanted, own)
 
     def keep(self, cohort: Cohort) -> BenchmarkVersion:
-        """The cohort's version, with its items in the journal."""
-        version = self._known(cohort) or self._made(cohort)
-        if cohort.minted and self.publish:
+        """Return the cohort's version; it and its items are in the journal."""
+        version = self._find(cohort) or self._make(cohort)
+        if cohort.minted and self._publish:
             later = version.loaded_at + timedelta(microseconds=1)
             named = version.model_copy(update={"minted_as": cohort.name, "loaded_at": later})
-            self._write(named, ())
+            self._here.keep_version(named)
         return version
 
-    def _known(self, cohort: Cohort) -> BenchmarkVersion | None:
-        for one in self.journal.read(VERSIONS):
-            if one.answer_prompt_hash == _prompt_hash(cohort) and one.minted_as is None:
-                items = past_items(self.journal, one.benchmark_version)
+    def _own_versions(self) -> list[BenchmarkVersion]:
+        versions = self._here.journal.read(VERSIONS)
+        return [one for one in versions if one.judge_prompt_hash != IMPORTED]
+
+    def _suite_with(
+        self, wanted: Set[str], own: Sequence[BenchmarkVersion]
+    ) -> tuple[str, Mapping[str, CodingTask]]:
+        """Return the suite of our latest version that has most of these tasks, if any has one."""
+        latest = max(own, key=lambda version: version.loaded_at)
+        suites: defaultdict[str, dict[str, CodingTask]] = defaultdict(dict)
+        if latest.coding_suites:
+            items = past_items(self._here.journal, latest.benchmark_version)
+            for key in items:
+                if key.item_id in wanted and isinstance(item := items[key], CodingTask):
+                    suites[key.suite][key.item_id] = item
+        return max(suites.items(), key=lambda suite: len(suite[1]), default=(SOURCE, {}))
+
+    def _find(self, cohort: Cohort) -> BenchmarkVersion | None:
+        for one in self._here.journal.read(VERSIONS):
+            if one.answer_prompt_hash == cohort.hash and one.minted_as is None:
+                items = past_items(self._here.journal, one.benchmark_version)
                 if cohort.tasks <= {key.item_id for key in items}:
                     return one
         return None
 
-    def _made(self, cohort: Cohort) -> BenchmarkVersion:
+    def _make(self, cohort: Cohort) -> BenchmarkVersion:
         items = [self._item(name, cohort) for name in sorted(cohort.tasks)]
-        hashed = RunningFingerprint()
-        for item in items:
-            hashed.add(decisive(item))
-        suite = SuiteVersion(
-            suite=items[0].suite, suite_version=hashed.value(), items=len(items), kind="coding"
-        )
-        version = BenchmarkVersion(
-            benchmark_version="",
-            suites=(suite,),
-            answer_prompt_hash=_prompt_hash(cohort),
-            judge_prompt_hash=IMPORTED,
-            protocol=PROTOCOL,
-            loaded_at=_before(self.first_own_load, moment(cohort.since)),
-        )
-        version = version.model_copy(update={"benchmark_version": version_hash(version)})
-        self._write(version, items)
+        loaded_at = _before(self._first_own_load, moment(cohort.since))
+        version = version_of(items, cohort.hash, IMPORTED, loaded_at)
+        self._here.keep_version(version, items)
         return version
 
-    def _write(self, version: BenchmarkVersion, items: Iterable[CodingTask]) -> None:
-        with TemporaryFile() as file:
-            file.writelines(map(as_line, (version, *items)))
-            keep_version(self.journal, file)
-
     def _item(self, name: str, cohort: Cohort) -> CodingTask:
-        """The task as the settings have it, if it is the same one; else what is known of it."""
-        ours, text = self.tasks.get(name), cohort.texts.get(name, "").strip()
+        """Return the settings' task if its text is the same; else what is known of the task."""
+        ours, text = self._tasks.get(name), cohort.texts.get(name, "").strip()
         if ours is not None and text in ("", ours.question):
             return ours
         category = name.partition("/")[0]
         return CodingTask(
-            suite=self.suite,
+            suite=self._suite,
             id=name,
             category=_NUMBERED.sub("", category, count=1) or category,
             question=text or UNKNOWN_TASK,
@@ -167,38 +158,15 @@ class Keeper:
             config=TaskConfig(),
             answer={},
             grader={},
-            grader_version=fingerprint(SOURCE, cohort.key),
+            grader_version=cohort.hash,
         )
 
 
-def _is_imported(version: BenchmarkVersion) -> bool:
-    return version.judge_prompt_hash == IMPORTED
-
-
-def _prompt_hash(cohort: Cohort) -> str:
-    return fingerprint(SOURCE, cohort.key)
-
-
-def _suite_with(
-    journal: Journal, own: Sequence[BenchmarkVersion], wanted: frozenset[str]
-) -> tuple[str, Mapping[str, CodingTask]]:
-    """The suite of our latest version that has most of these tasks, if any has one."""
-    latest = max(own, key=lambda version: version.loaded_at)
-    suites: dict[str, dict[str, CodingTask]] = {}
-    if latest.coding_suites:
-        items = past_items(journal, latest.benchmark_version)
-        for key in items:
-            if key.item_id in wanted and isinstance(item := items[key], CodingTask):
-                suites.setdefault(key.suite, {})[key.item_id] = item
-    most = max(suites, key=lambda name: len(suites[name]), default=None)
-    return (SOURCE, {}) if most is None else (most, suites[most])
-
-
 def _before(first_own_load: datetime, since: datetime) -> datetime:
-    """When it counts as loaded: in their order, and before anything of our own.
+    """Return when it counts as loaded: in their order, and before any version of our own.
 
-    What was loaded last is what is asked next, and what was published last is what the
-    leaderboard shows: that is never to be an imported one where there is one of our own.
+    The version loaded last is asked next, and the version published last is on the leaderboard:
+    neither is ever to be an imported one where there is one of our own.
     """
     since = max(since, datetime(2000, 1, 2, tzinfo=UTC))
     if since < first_own_load - timedelta(seconds=2):

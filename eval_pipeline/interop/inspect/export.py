@@ -1,9 +1,8 @@
-"""What goes into the log of a run, from the tables, a few items at a time."""
+"""Writing a run as a log of Inspect's, a few items at a time."""
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from shutil import copyfileobj
 from tempfile import TemporaryFile
@@ -14,43 +13,37 @@ import duckdb
 import orjson
 
 from eval_pipeline.errors import RunError
-from eval_pipeline.evaluation.item_prompt import Prompt, rebuilding
-from eval_pipeline.interop.inspect.header import Facts, header_of, names_of, start_of
-from eval_pipeline.interop.inspect.samples import Answered, Document, named, sample_of, summary_of
+from eval_pipeline.evaluation.item_prompt import rebuilding
+from eval_pipeline.interop.inspect.convert import (
+    Answered,
+    Facts,
+    header_of,
+    sample_id,
+    sample_of,
+    summary_of,
+)
 from eval_pipeline.journal import Journal
-from eval_pipeline.records.item import Item, ItemKey
+from eval_pipeline.records.item import ItemKey
 from eval_pipeline.results.export import ExportError, replacing
 from eval_pipeline.results.queries import query, rows
 from eval_pipeline.results.runs import FoundRun, Row
 from eval_pipeline.settings.settings import Settings
 from eval_pipeline.suites.benchmark import past_items
 
-MEMORY = "128MB"
-AT_ONCE = 100
-"""So many items are in memory with all that is known of them."""
+BATCH = 100
+"""Items that are in memory at once with all that is known of them."""
+COMPRESSION_LEVEL = 3
+"""Of 9: better takes twice as long and saves a tenth."""
 
 
-@dataclass(frozen=True)
 class RunToLog:
     """A run of one model with all that its log is made of."""
 
-    db: duckdb.DuckDBPyConnection
-    facts: Facts
-    keys: Sequence[ItemKey]
-    items: Mapping[ItemKey, Item]
-    prompt: Callable[[Item], Prompt]
-
-    @classmethod
-    def of(
-        cls,
-        db: duckdb.DuckDBPyConnection,
-        settings: Settings,
-        journal: Journal,
-        found: FoundRun,
-    ) -> "RunToLog":
-        """What is the same for all of its items."""
+    def __init__(
+        self, db: duckdb.DuckDBPyConnection, settings: Settings, journal: Journal, found: FoundRun
+    ) -> None:
         # What was read is not read again, so that to keep it would be in vain.
-        db.execute(f"set memory_limit = '{MEMORY}'")
+        db.execute("set memory_limit = '128MB'")
         about = {"run_id": found.run_id, "model": found.model}
         (run,) = rows(query(db, "summaries/run_described", about))
         run |= {"parameters": json.loads(run["parameters"])}
@@ -58,56 +51,50 @@ class RunToLog:
         gradings = rows(query(db, "inspect/gradings", about))
         if not gradings:
             raise RunError(f"Run {found.run_id[:8]} of {found.model} has nothing to write.")
-        items = past_items(journal, run["benchmark_version"])
+        self._db = db
+        self._items = past_items(journal, run["benchmark_version"])
+        self._prompt = rebuilding(settings, journal, run)
         planned = {ItemKey(*one) for one in query(db, "inspect/planned", about).fetchall()}
-        keys = [key for key in items if key in planned]
-        suites = list(dict.fromkeys(key.suite for key in keys))
-        facts = Facts(run, used, gradings, suites, _names(keys, suites))
-        return cls(db, facts, keys, items, rebuilding(settings, journal, run))
+        self._keys = [key for key in self._items if key in planned]
+        suites = list(dict.fromkeys(key.suite for key in self._keys))
+        # The items' ids are unique within a suite only.
+        names = ["/".join(key) if len(suites) > 1 else key.item_id for key in self._keys]
+        self.facts = Facts(run, used, gradings, suites, [sample_id(name) for name in names])
 
     def answered(self) -> Iterator[Answered]:
-        """Every planned reply, item by item in the order of the data set."""
-        for start in range(0, len(self.keys), AT_ONCE):
-            yield from self._some(range(start, min(start + AT_ONCE, len(self.keys))))
+        """Yield every planned sample, item by item in the order of the data set."""
+        named_keys = list(zip(self.facts.sample_ids, self._keys, strict=True))
+        for start in range(0, len(named_keys), BATCH):
+            yield from self._answered(named_keys[start : start + BATCH])
 
-    def _some(self, places: range) -> Iterator[Answered]:
-        keys = [self.keys[place] for place in places]
+    def _answered(self, named_keys: Sequence[tuple[str, ItemKey]]) -> Iterator[Answered]:
+        keys = [key for _, key in named_keys]
         replies = {
             (row["suite"], row["item_id"], row["sample"]): row
-            for row in self._asked("inspect/replies", keys)
+            for row in self._rows("inspect/replies", keys)
         }
         verdicts: defaultdict[str, list[Row]] = defaultdict(list)
-        for row in self._asked("inspect/verdicts", keys):
+        for row in self._rows("inspect/verdicts", keys):
             verdicts[row["prediction_id"]].append(row)
-        for place, key in zip(places, keys, strict=True):
-            item = self.items[key]
-            name, prompt = self.facts.sample_ids[place], self.prompt(item)
+        for name, key in named_keys:
+            item = self._items[key]
+            prompt = self._prompt(item)
             for sample in range(self.facts.run["samples"]):
                 found = replies.get((*key, sample))
                 said = verdicts[found["prediction_id"]] if found else []
                 yield Answered(name, item, prompt, sample, found, said)
 
-    def _asked(self, name: str, keys: Sequence[ItemKey]) -> list[Row]:
+    def _rows(self, name: str, keys: Sequence[ItemKey]) -> list[Row]:
         run = self.facts.run
         given = {"suites": [key.suite for key in keys], "items": [key.item_id for key in keys]}
-        found = query(self.db, name, {"run_id": run["run_id"], "model": run["model"], **given})
-        return rows(found)
-
-
-def _names(keys: Sequence[ItemKey], suites: Sequence[str]) -> list[str]:
-    """What samples are called: the items' ids, which are unique within a suite only."""
-    if len(suites) == 1:
-        return [named(key.item_id) for key in keys]
-    return [named(f"{key.suite}/{key.item_id}") for key in keys]
-
-
-PACKED_AS_WELL_AS = 3
-"""Of 9: better takes twice as long and saves a tenth."""
+        return rows(
+            query(self._db, name, {"run_id": run["run_id"], "model": run["model"], **given})
+        )
 
 
 def export_log(run: RunToLog, path: Path, *, force: bool = False) -> int:
-    """Writes the log, whole or not at all; returns how many samples are in it."""
-    write = _WRITERS.get(path.suffix.lower())
+    """Write the log, whole or not at all; return how many samples are in it."""
+    write = {".eval": _write_archive, ".json": _write_document}.get(path.suffix.lower())
     if write is None:
         raise ExportError(
             f"{path}: the name has to end in .eval (an archive) or .json (one document)."
@@ -123,11 +110,13 @@ def export_log(run: RunToLog, path: Path, *, force: bool = False) -> int:
 def _write_archive(run: RunToLog, path: Path) -> int:
     header, count = header_of(run.facts), 0
     with (
-        ZipFile(path, "w", ZIP_DEFLATED, compresslevel=PACKED_AS_WELL_AS) as archive,
+        ZipFile(path, "w", ZIP_DEFLATED, compresslevel=COMPRESSION_LEVEL) as archive,
         TemporaryFile(dir=path.parent) as summaries,
     ):
-        archive.writestr("_journal/start.json", _json(start_of(header)))
-        for count, (one, sample) in enumerate(_samples(run), start=1):
+        start = {name: header[name] for name in ("version", "eval", "plan")}
+        archive.writestr("_journal/start.json", _json(start))
+        for count, one in enumerate(run.answered(), start=1):
+            sample = sample_of(one, run.facts)
             name = f"samples/{sample['id']}_epoch_{sample['epoch']}.json"
             archive.writestr(name, _json(sample))
             summaries.write(b"[" if count == 1 else b",")
@@ -144,24 +133,13 @@ def _write_document(run: RunToLog, path: Path) -> int:
     header, count = header_of(run.facts), 0
     with path.open("wb") as file:
         file.write(_json(header).removesuffix(b"}") + b',"samples":[')
-        for count, (_, sample) in enumerate(_samples(run), start=1):
+        for count, one in enumerate(run.answered(), start=1):
             file.write(b"\n" if count == 1 else b",\n")
-            file.write(_json(sample))
+            file.write(_json(sample_of(one, run.facts)))
         file.write(b"]}\n")
     return count
 
 
-_WRITERS: dict[str, Callable[[RunToLog, Path], int]] = {
-    ".eval": _write_archive,
-    ".json": _write_document,
-}
-
-
-def _samples(run: RunToLog) -> Iterator[tuple[Answered, Document]]:
-    names = names_of(run.facts.gradings)
-    return ((one, sample_of(one, names)) for one in run.answered())
-
-
 def _json(document: Any) -> bytes:
-    """Numbers that are none are null, moments as in ISO 8601."""
+    """Return JSON with null for numbers that are none, and moments as in ISO 8601."""
     return orjson.dumps(document, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_UTC_Z)

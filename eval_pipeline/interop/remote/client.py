@@ -1,14 +1,13 @@
-"""The other end of the line: a server that takes in runs, asked again when it has no time."""
+"""The HTTP client for a deployment that runs are sent to; it retries while the server is busy."""
 
 import gzip
 import random
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from io import BytesIO
 from ipaddress import ip_address
-from types import TracebackType
+from itertools import chain
 from typing import Self, TypeVar
 
 import httpx
@@ -16,29 +15,39 @@ from pydantic import SecretStr, ValidationError
 
 from eval_pipeline.errors import MendableError
 from eval_pipeline.gateways.limits import RetryPolicy, parse_retry_after
-from eval_pipeline.interop.remote.messages import Refusal
+from eval_pipeline.interop.remote import messages
+from eval_pipeline.journal.files import as_line
 from eval_pipeline.records.base import Record, now
+from eval_pipeline.records.item import BenchmarkVersion, Item
+from eval_pipeline.records.prediction import Judgement, Prediction
 
 RETRIES = RetryPolicy(attempts=6, first_wait_s=1.0, longest_wait_s=30.0, total_s=600.0)
 TIMEOUT = httpx.Timeout(300.0, connect=20.0)
-PACKED_AS_WELL_AS = 5
+COMPRESSION_LEVEL = 5
 LONGEST_ANSWER = 500
 TRANSIENT = {408, 429, 500, 502, 503, 504}
 M = TypeVar("M", bound=Record)
 
 
 class PushError(MendableError):
-    """The server can not be reached, or does not take what it is sent."""
+    """The server cannot be reached, or does not take what it is sent."""
 
     wrong_use = False
 
+    def __init__(
+        self, message: str, *, transient: bool = False, retry_after: float | None = None
+    ) -> None:
+        super().__init__(message)
+        self.transient = transient
+        self.retry_after = retry_after
+
 
 class WrongAddressError(MendableError):
-    """Nothing is sent to such an address."""
+    """The address is not one that a token may be sent to."""
 
 
 def checked_address(address: str, *, insecure_http: bool = False) -> str:
-    """The address of a server without a slash at its end, if a token may be sent there."""
+    """Return the server's address without a slash at its end, if a token may be sent there."""
     try:
         url = httpx.URL(address)
     except httpx.InvalidURL:
@@ -56,24 +65,15 @@ def checked_address(address: str, *, insecure_http: bool = False) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether it is this machine."""
+    """Return whether the host is this machine."""
     try:
         return ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
 
 
-@dataclass(frozen=True)
-class _Trouble:
-    """Why a request was in vain."""
-
-    words: str
-    transient: bool = False
-    retry_after: float | None = None
-
-
 class Server:
-    """Takes posts; says what is wrong in its own words, without the token."""
+    """A deployment that runs are sent to; its errors never have the token in them."""
 
     def __init__(
         self,
@@ -96,63 +96,91 @@ class Server:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._client.close()
+
+    def keep_version(
+        self, version: BenchmarkVersion, items: Iterable[Item] = ()
+    ) -> messages.KeptVersion:
+        """Send a benchmark version; items of suites that the server has may be left out."""
+        lines = map(as_line, chain[Record]([version], items))
+        return self.post(messages.VERSIONS_PATH, messages.KeptVersion, lines, messages.LINES)
+
+    def open_run(self, wanted: messages.RunToOpen) -> messages.OpenedRun:
+        """Open the run there, unless it is open."""
+        return self.post(messages.RUNS_PATH, messages.OpenedRun, [as_line(wanted)], messages.JSON)
+
+    def take_predictions(
+        self, run_id: str, model: str, predictions: Sequence[Prediction]
+    ) -> messages.Received:
+        """Send a batch of predictions of an open run."""
+        batch = messages.Predictions(predictions=tuple(predictions))
+        return self._post_batch(f"{_path(run_id, model)}/predictions", batch)
+
+    def take_judgements(
+        self, run_id: str, model: str, judgements: Sequence[Judgement]
+    ) -> messages.Received:
+        """Send a batch of verdicts on predictions that were sent before."""
+        batch = messages.Judgements(judgements=tuple(judgements))
+        return self._post_batch(f"{_path(run_id, model)}/judgements", batch)
+
+    def close(self, run_id: str, model: str) -> messages.ClosedRun:
+        """Have the run published there."""
+        return self.post(f"{_path(run_id, model)}/close", messages.ClosedRun)
+
+    def _post_batch(self, path: str, batch: Record) -> messages.Received:
+        return self.post(path, messages.Received, [as_line(batch)], messages.JSON)
 
     def post(
         self, path: str, answer: type[M], content: Iterable[bytes] = (), media_type: str = ""
     ) -> M:
-        """What the server answers to this content; asked again as long as that may help."""
+        """Return the server's answer to this content; retry as long as that may help."""
         began, attempt = time.monotonic(), 0
         packed = _packed(content) if media_type else b""
         headers = {"Content-Type": media_type, "Content-Encoding": "gzip"} if media_type else {}
         while True:
             attempt += 1
-            said = self._once(path, answer, packed, headers)
-            if not isinstance(said, _Trouble):
-                return said
-            wait = self._retries.wait_after(
-                attempt,
-                transient=said.transient,
-                retry_after=said.retry_after,
-                jitter=random.random(),  # noqa: S311  (nobody gains by guessing it)
-                elapsed_s=time.monotonic() - began,
-            )
-            if wait is None:
-                raise PushError(self._redact(said.words))
+            try:
+                return self._post_once(path, answer, packed, headers)
+            except PushError as error:
+                wait = self._retries.wait_after(
+                    attempt,
+                    transient=error.transient,
+                    retry_after=error.retry_after,
+                    jitter=random.random(),  # noqa: S311  (guessing it gains nothing)
+                    elapsed_s=time.monotonic() - began,
+                )
+                if wait is None:
+                    raise
             time.sleep(wait)
 
-    def _once(
-        self, path: str, answer: type[M], packed: bytes, headers: dict[str, str]
-    ) -> M | _Trouble:
+    def _post_once(self, path: str, answer: type[M], packed: bytes, headers: dict[str, str]) -> M:
         try:
             response = self._client.post(path, content=packed, headers=headers)
         except httpx.TransportError as error:
-            return _Trouble(f"The server can not be reached ({error}).", transient=True)
+            message = self._redact(f"The server can not be reached ({error}).")
+            raise PushError(message, transient=True) from None
         if response.is_success:
             with suppress(ValidationError):
                 return answer.model_validate_json(response.content)
-            return _Trouble("The server's answer can not be understood: is that its address?")
+            raise PushError("The server's answer can not be understood: is that its address?")
+        message = f"The server answers with status {response.status_code}: is that its address?"
+        with suppress(ValidationError):
+            said = messages.Refusal.model_validate_json(response.content).error[:LONGEST_ANSWER]
+            message = f"The server says ({response.status_code}): {said}"
         retry_after = parse_retry_after(response.headers.get("Retry-After"), now())
         transient = response.status_code in TRANSIENT or retry_after is not None
-        return _Trouble(_words(response), transient, retry_after)
+        raise PushError(self._redact(message), transient=transient, retry_after=retry_after)
+
+
+def _path(run_id: str, model: str) -> str:
+    encode = messages.encode_segment
+    return messages.OF_A_RUN.format(run_id=encode(run_id), model=encode(model))
 
 
 def _packed(content: Iterable[bytes]) -> bytes:
-    """Bit by bit: the items of a benchmark are much larger unpacked."""
+    """Compress piece by piece: the items of a benchmark are much larger unpacked."""
     packed = BytesIO()
-    with gzip.GzipFile(fileobj=packed, mode="wb", compresslevel=PACKED_AS_WELL_AS) as file:
+    with gzip.GzipFile(fileobj=packed, mode="wb", compresslevel=COMPRESSION_LEVEL) as file:
         file.writelines(content)
     return packed.getvalue()
-
-
-def _words(response: httpx.Response) -> str:
-    with suppress(ValidationError):
-        said = Refusal.model_validate_json(response.content).error[:LONGEST_ANSWER]
-        return f"The server says ({response.status_code}): {said}"
-    return f"The server answers with status {response.status_code}: is that its address?"

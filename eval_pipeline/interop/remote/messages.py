@@ -5,16 +5,17 @@ and everything else is encoded as =XX, which has no meaning to servers and file 
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
+from functools import lru_cache, reduce
 from hashlib import md5
 from typing import Any, Literal, TypeVar
+from urllib.parse import quote, unquote
 
 import orjson
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field, ValidationError
 
-from eval_pipeline.interop.remote.errors import RefusedError
+from eval_pipeline.errors import MendableError
 from eval_pipeline.records.base import Record, now
 from eval_pipeline.records.item import ItemKey
 from eval_pipeline.records.model import Sighting
@@ -35,9 +36,17 @@ MOST_ITEMS = 100_000
 LONGEST_SEGMENT = 200
 """Characters: longer names are hashed, as file names are limited in length."""
 HASHED = "=-"
-_PLAIN = re.compile(r"[A-Za-z0-9_-]")
-_ALL_PLAIN = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*")
-_ENCODED = re.compile(r"=([0-9A-F]{2})")
+
+
+class RefusedError(MendableError):
+    """Something from elsewhere was refused and not written; the message has no paths or secrets."""
+
+    def __init__(
+        self, message: str, status: int = 422, headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.headers = headers
 
 
 class BadPathError(ValueError):
@@ -47,14 +56,9 @@ class BadPathError(ValueError):
 @lru_cache(maxsize=10_000)
 def encode_segment(name: str) -> str:
     """Return a name as one segment of a path."""
-    if len(name) <= LONGEST_SEGMENT and _ALL_PLAIN.fullmatch(name):
-        return name
-    encoded = "".join(
-        one
-        if _PLAIN.match(one) or (one == "." and place)
-        else "".join(f"={byte:02X}" for byte in one.encode())
-        for place, one in enumerate(name)
-    )
+    encoded = quote(name, safe="").replace("~", "%7E").replace("%", "=")
+    if encoded.startswith("."):
+        encoded = f"=2E{encoded[1:]}"
     if not encoded or len(encoded) > LONGEST_SEGMENT:
         # DuckDB's md5 is the same.
         return HASHED + md5(name.encode(), usedforsecurity=False).hexdigest()
@@ -65,14 +69,13 @@ def decode_segment(segment: str) -> str:
     """Return the name that a segment encodes; a hashed one is returned as it is."""
     if parse_hashed(segment) is not None:
         return segment
-    raw = _ENCODED.sub(lambda found: chr(int(found[1], 16)), segment)
     try:
-        name = raw.encode("latin-1").decode("utf-8")
+        name = unquote(segment.replace("=", "%"), errors="strict")
+        if encode_segment(name) == segment:
+            return name
     except UnicodeError:
-        raise BadPathError(segment) from None
-    if encode_segment(name) != segment:
-        raise BadPathError(segment)
-    return name
+        pass
+    raise BadPathError(segment)
 
 
 def parse_hashed(segment: str) -> str | None:
@@ -143,8 +146,6 @@ DEEPEST = 30
 LONGEST_NAME = 200
 LONGEST_SHOWN = 60
 LONGEST_REASON = 400
-FREE = "parameters"
-"""How a model was asked, which is kept as the JSON that it is."""
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 _SUITE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,79}")
 _HASH = re.compile(r"[0-9a-f]{16}")
@@ -159,15 +160,15 @@ _SPELLED = {
 """How names are written, wherever a record has a field that is called so."""
 
 
-def parsed(content: bytes, form: TypeAdapter[T], what: str = "") -> T:
-    """The content as what it has to be, with nothing in it that can not be kept."""
+def parsed(content: bytes, validate: Callable[[Any], T], what: str = "") -> T:
+    """Return the content as a record; refuse values that the journal must not have."""
     try:
         # Stricter than pydantic's own: no NaN, no half characters.
         value = orjson.loads(content)
     except orjson.JSONDecodeError:
         raise RefusedError(f"{_begin(what)}this is no JSON.") from None
     try:
-        found = form.validate_python(value)
+        found = validate(value)
     except ValidationError as error:
         raise RefusedError(_explained(error, what)) from None
     if trouble := next(_troubles(found, what), None):
@@ -177,9 +178,7 @@ def parsed(content: bytes, form: TypeAdapter[T], what: str = "") -> T:
 
 def _explained(error: ValidationError, what: str) -> str:
     problem = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    where = what
-    for part in problem["loc"]:
-        where = _within(where, part)
+    where = reduce(_within, problem["loc"], what)
     # It may repeat what was sent, however long that is.
     said = printable(problem["msg"].removeprefix("Value error, "))[:LONGEST_REASON]
     return f"{_begin(where)}{said}."
@@ -193,7 +192,8 @@ def _troubles(value: Any, where: str, field: str = "", depth: int = 0) -> Iterat
             yield f"{_begin(where)}no {field} is written like this."
         case bool():
             return
-        case int() | float() if field != FREE and not 0 <= value <= LARGEST:
+        # The parameters of a run are any JSON.
+        case int() | float() if field != "parameters" and not 0 <= value <= LARGEST:
             yield f"{_begin(where)}must be a number from 0 to {LARGEST}."
         case datetime():
             yield from _of_moment(value, where)

@@ -1,30 +1,30 @@
-"""Takes in runs that were evaluated elsewhere: each record once, whoever sends it how often.
+"""Runs from elsewhere: each record is kept once, however often it is sent.
 
-Whatever is sent is somebody else's. All of a batch is kept, or nothing of it.
+Nothing that is sent is trusted. All of a batch is kept, or nothing of it.
 """
 
-from collections import OrderedDict
-from collections.abc import Callable, Container, Hashable, Iterator, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import chain
 from secrets import token_hex
+from tempfile import TemporaryFile
 from threading import Lock
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, TypeVar
 
-from pydantic import AwareDatetime, ConfigDict
-
+from eval_pipeline.evaluation import state
 from eval_pipeline.evaluation.deletion import is_at_work
 from eval_pipeline.evaluation.runs import scope_of
-from eval_pipeline.evaluation.state import PREDICTION_BRIEFS, PredictionBrief, Replies, ReplyKey
 from eval_pipeline.hashing import fingerprint
-from eval_pipeline.interop.remote.errors import (
-    AtWorkError,
-    ConflictError,
+from eval_pipeline.interop.remote.messages import (
+    ClosedRun,
+    KeptVersion,
+    OpenedRun,
+    Received,
     RefusedError,
-    UnknownError,
+    RunToOpen,
 )
-from eval_pipeline.interop.remote.messages import ClosedRun, OpenedRun, Received, RunToOpen
+from eval_pipeline.interop.remote.versions import keep_version
 from eval_pipeline.journal import (
     JUDGED,
     PREDICTIONS,
@@ -35,9 +35,9 @@ from eval_pipeline.journal import (
     Journal,
     Stream,
 )
-from eval_pipeline.journal.files import Source, read_file, source
+from eval_pipeline.journal.files import Source, as_line, read_file, source
 from eval_pipeline.records.base import Record, now
-from eval_pipeline.records.item import ItemKey
+from eval_pipeline.records.item import BenchmarkVersion, Item, ItemKey
 from eval_pipeline.records.model import Sighting
 from eval_pipeline.records.prediction import Judgement, Prediction
 from eval_pipeline.records.run import Run
@@ -46,119 +46,88 @@ from eval_pipeline.suites.benchmark import past_items
 from eval_pipeline.suites.items import Places
 
 TRIES = 3
-MOST_RUNS = 16
-"""So many are kept in mind; what another run has is read anew when something comes for it."""
-B = TypeVar("B", bound=Record)
-K = TypeVar("K", bound=Hashable)
-
-
-class VerdictBrief(Record):
-    """Of a judgement, what tells it from every other one."""
-
-    model_config = ConfigDict(extra="ignore")
-
-    prediction_id: str
-    judge: str
-    judge_version: str
-    finished_at: AwareDatetime
-
-
-class VerdictKey(NamedTuple):
-    """What names a verdict of a run: a judge may have been asked about a reply more than once."""
-
-    prediction_id: str
-    judge: str
-    judge_version: str
-    finished_at: AwareDatetime
-
-    @classmethod
-    def of(cls, verdict: VerdictBrief | Judgement) -> "VerdictKey":
-        """That of a verdict."""
-        return cls(verdict.prediction_id, verdict.judge, verdict.judge_version, verdict.finished_at)
-
-
-class Known(Generic[B, K]):
-    """The keys of one stream's records, by run; only while the run is claimed."""
-
-    def __init__(self, stream: Stream[B], key: Callable[[B], K]) -> None:
-        self._stream = stream
-        self._key = key
-        self._runs: OrderedDict[tuple[str, str, str], dict[Source, list[K]]] = OrderedDict()
-        self._lock = Lock()
-
-    def keys(self, journal: Journal, model: str, run_id: str) -> Iterator[K]:
-        """Those of all records that the run has."""
-        for _ in range(TRIES - 1):
-            with suppress(FileCompactedError):  # a file was compacted meanwhile
-                return self._keys(journal, model, run_id)
-        return self._keys(journal, model, run_id)
-
-    def _keys(self, journal: Journal, model: str, run_id: str) -> Iterator[K]:
-        run = (str(journal.root), model, run_id)
-        before, files = self._runs.get(run, {}), {}
-        for path in journal.files(self._stream, model, run_id):
-            file = source(path)
-            if file not in before:
-                files[file] = [self._key(one) for one in read_file(path, self._stream.record)]
-            else:
-                files[file] = before[file]
-        self._remember(run, files)
-        return (key for keys in files.values() for key in keys)
-
-    def _remember(self, run: tuple[str, str, str], files: dict[Source, list[K]]) -> None:
-        with self._lock:
-            self._runs[run] = files
-            self._runs.move_to_end(run)
-            if len(self._runs) > MOST_RUNS:
-                self._runs.popitem(last=False)
-
-
-def _known_reply(prediction: PredictionBrief) -> tuple[str, ReplyKey]:
-    return prediction.prediction_id, ReplyKey(prediction.key, prediction.sample)
-
-
-class KnownOfRuns:
-    """What runs have of replies and of verdicts."""
-
-    def __init__(self) -> None:
-        self._replies = Known(PREDICTION_BRIEFS, _known_reply)
-        self._verdicts = Known(Stream(JUDGED.name, VerdictBrief), VerdictKey.of)
-
-    def replies(self, journal: Journal, model: str, run_id: str) -> dict[str, ReplyKey]:
-        """Which reply each prediction is, by its id."""
-        return dict(self._replies.keys(journal, model, run_id))
-
-    def verdicts(self, journal: Journal, model: str, run_id: str) -> set[VerdictKey]:
-        """Every verdict."""
-        return set(self._verdicts.keys(journal, model, run_id))
-
-
+CACHED_RUNS = 16
 PATIENCE_S = 10.0
-"""So long somebody who sends a batch waits for others who send some of the same model."""
+"""Seconds that a sender waits for others who send something of the same model."""
 MOST_REPLIES = 1_000_000
 ELSEWHERE = "It is evaluated elsewhere, and its runs are sent here."
-"""Why nobody here asks a model that no gateway of ours was seen to offer."""
+"""The reason why a model that no gateway here has offered is not asked."""
+B = TypeVar("B", bound=Record)
+K = TypeVar("K", bound=Hashable)
 R = TypeVar("R", Prediction, Judgement)
+T = TypeVar("T")
 
 
-@dataclass(frozen=True)
+def retry_compacted(read: Callable[[], T]) -> T:
+    """Call `read`, again if a file was compacted meanwhile."""
+    for _ in range(TRIES - 1):
+        with suppress(FileCompactedError):
+            return read()
+    return read()
+
+
+class CachedKeys(Generic[B, K]):
+    """The keys of a stream's records in the latest runs; correct only while the run is claimed."""
+
+    def __init__(self, journal: Journal, stream: Stream[B], key: Callable[[B], K]) -> None:
+        self._journal = journal
+        self._stream = stream
+        self._key = key
+        self._runs: dict[tuple[str, str], dict[Source, list[K]]] = {}
+        self._lock = Lock()
+
+    def read(self, model: str, run_id: str) -> Iterator[K]:
+        """Return the keys of the run's records; files that were read before are not read again."""
+        files = retry_compacted(lambda: self._read(model, run_id))
+        with self._lock:
+            self._runs.pop((model, run_id), None)
+            self._runs[model, run_id] = files
+            if len(self._runs) > CACHED_RUNS:
+                del self._runs[next(iter(self._runs))]
+        return chain.from_iterable(files.values())
+
+    def _read(self, model: str, run_id: str) -> dict[Source, list[K]]:
+        before, files = self._runs.get((model, run_id), {}), {}
+        for path in self._journal.files(self._stream, model, run_id):
+            file = source(path)
+            keys = before.get(file)
+            if keys is None:
+                keys = [self._key(one) for one in read_file(path, self._stream.record)]
+            files[file] = keys
+        return files
+
+
+def _verdict_key(one: state.JudgementBrief | Judgement) -> tuple[str, str, str, datetime]:
+    """Return the key of a verdict in a run: a judge may have judged a reply more than once."""
+    return one.prediction_id, one.judge, one.judge_version, one.finished_at
+
+
 class Receiver:
-    """Where runs come in; what they have by now is kept in mind."""
+    """A deployment that runs are sent to; it caches which records the latest runs have."""
 
-    warehouse: Warehouse
-    known: KnownOfRuns = field(default_factory=KnownOfRuns)
+    def __init__(self, warehouse: Warehouse) -> None:
+        self.warehouse = warehouse
+        self.journal = warehouse.journal
+        self._replies = CachedKeys(
+            self.journal,
+            state.PREDICTION_BRIEFS,
+            lambda one: (one.prediction_id, state.ReplyKey(one.key, one.sample)),
+        )
+        self._verdicts = CachedKeys(self.journal, state.JUDGEMENT_BRIEFS, _verdict_key)
 
-    @property
-    def journal(self) -> Journal:
-        return self.warehouse.journal
+    def keep_version(self, version: BenchmarkVersion, items: Iterable[Item] = ()) -> KeptVersion:
+        """Keep a benchmark version; items of suites that are here already may be left out."""
+        with TemporaryFile() as file:
+            file.writelines(map(as_line, chain[Record]([version], items)))
+            return keep_version(self.journal, file)
 
     def open_run(self, wanted: RunToOpen) -> OpenedRun:
-        """Opens the run, unless it is open; refused if another one has its name."""
+        """Open the run unless it is open; refuse it if another run has its id."""
         run = wanted.run
-        with self._alone(PREDICTIONS, run.model, run.run_id):
+        with self._claim(PREDICTIONS, run.model, run.run_id):
             if self.journal.exists(RUNS, run.model, run.run_id):
                 if self._run(run.model, run.run_id) != run:
-                    raise ConflictError("Another run of this model is here under the same id.")
+                    raise RefusedError("Another run of this model is here under the same id.", 409)
                 return OpenedRun(state="known")
             _check_run(self.journal, wanted)
             if wanted.sighting is not None:
@@ -169,64 +138,73 @@ class Receiver:
     def take_predictions(
         self, run_id: str, model: str, predictions: Sequence[Prediction]
     ) -> Received:
-        """Keeps those that are not here yet."""
-        with self._alone(PREDICTIONS, model, run_id):
+        """Keep those that are not here yet."""
+        with self._claim(PREDICTIONS, model, run_id):
             run = self._run(model, run_id)
             _check_plan(run, predictions, "predictions")
-            before = self.known.replies(self.journal, model, run_id)
+            before = dict(self._replies.read(model, run_id))
             replies = dict(before)
             for place, one in enumerate(predictions):
                 if replies.setdefault(one.prediction_id, _reply(one)) != _reply(one):
                     raise RefusedError(
                         f"predictions[{place}]: its prediction_id is that of another reply."
                     )
-            new = _new(predictions, [one.prediction_id for one in predictions], before)
-            return self._keep(PREDICTIONS, run, predictions, new)
+            keys = [one.prediction_id for one in predictions]
+            return self._keep(PREDICTIONS, run, predictions, keys, before)
 
     def take_judgements(self, run_id: str, model: str, judgements: Sequence[Judgement]) -> Received:
-        """Keeps those that are not here yet; what they are about has to be here."""
-        with self._alone(JUDGED, model, run_id):
+        """Keep those that are not here yet; the predictions they are about have to be here."""
+        with self._claim(JUDGED, model, run_id):
             run = self._run(model, run_id)
             _check_plan(run, judgements, "judgements")
-            replies = self.known.replies(self.journal, model, run_id)
+            replies = dict(self._replies.read(model, run_id))
             for place, one in enumerate(judgements):
                 if replies.get(one.prediction_id) != _reply(one):
                     raise RefusedError(
                         f"judgements[{place}]: the run has no such prediction of this reply."
                     )
-            before = self.known.verdicts(self.journal, model, run_id)
-            new = _new(judgements, [VerdictKey.of(one) for one in judgements], before)
-            return self._keep(JUDGED, run, judgements, new)
+            before = set(self._verdicts.read(model, run_id))
+            keys = [_verdict_key(one) for one in judgements]
+            return self._keep(JUDGED, run, judgements, keys, before)
 
     def close(self, run_id: str, model: str) -> ClosedRun:
-        """Puts the run's files together and shows it; more may come, and it is closed again."""
+        """Compact the run's files and publish it; more may come, and it is closed again."""
         run = self._run(model, run_id)
         for stream in (PREDICTIONS, JUDGED):
-            with self._alone(stream, model, run_id):
+            with self._claim(stream, model, run_id):
                 self.journal.compact(stream, model, run_id)
         self.warehouse.publish()
         return ClosedRun(
             planned=run.planned,
-            predictions=len(self.known.replies(self.journal, model, run_id)),
-            judgements=len(self.known.verdicts(self.journal, model, run_id)),
+            predictions=len(dict(self._replies.read(model, run_id))),
+            judgements=len(set(self._verdicts.read(model, run_id))),
         )
 
     def _run(self, model: str, run_id: str) -> Run:
         if not self.journal.exists(RUNS, model, run_id):
-            raise UnknownError("There is no such run of this model here: open it first.")
-        return next(self.journal.read_file(RUNS, model, run_id))
+            raise RefusedError("There is no such run of this model here: open it first.", 404)
+        return state.read_run(self.journal, model, run_id)
 
     def _keep(
-        self, stream: Stream[R], run: Run, received: Sequence[R], new: Sequence[R]
+        self,
+        stream: Stream[R],
+        run: Run,
+        received: Sequence[R],
+        keys: Sequence[K],
+        before: Container[K],
     ) -> Received:
+        new: dict[K, R] = {}
+        for key, record in zip(keys, received, strict=True):
+            if key not in before:
+                new.setdefault(key, record)
         if new:
             name = f"posted-{now():%Y%m%dT%H%M%S.%f}-{token_hex(6)}"
-            self.journal.write_whole(stream, run.model, run.run_id, name, records=new)
+            self.journal.write_whole(stream, run.model, run.run_id, name, records=new.values())
         return Received(received=len(received), new=len(new), known=len(received) - len(new))
 
     @contextmanager
-    def _alone(self, stream: Stream[Any], model: str, run_id: str) -> Iterator[None]:
-        """Nobody else writes to this model's runs meanwhile, and no launch here is busy with it."""
+    def _claim(self, stream: Stream[Any], model: str, run_id: str) -> Iterator[None]:
+        """Hold the model's lock for this stream; refuse if a launch here works on the run."""
         self._refuse_at_work(model, run_id)
         with self.journal.claim_soon(stream, model, PATIENCE_S):
             self._refuse_at_work(model, run_id)
@@ -234,23 +212,20 @@ class Receiver:
 
     def _refuse_at_work(self, model: str, run_id: str) -> None:
         if is_at_work(self.journal, model, run_id):
-            raise AtWorkError("A launch here is at work on this model: try again later.")
+            raise busy("A launch here is at work on this model: try again later.")
 
 
-def _reply(record: Prediction | Judgement) -> ReplyKey:
-    return ReplyKey(ItemKey(record.suite, record.item_id), record.sample)
+def busy(message: str) -> RefusedError:
+    """Return the refusal that asks the sender to try again in some seconds."""
+    return RefusedError(message, 409, {"Retry-After": "5"})
 
 
-def _new(records: Sequence[R], keys: Sequence[K], before: Container[K]) -> list[R]:
-    """Those that were not there before, each once."""
-    first: dict[K, R] = {}
-    for key, record in zip(keys, records, strict=True):
-        first.setdefault(key, record)
-    return [record for key, record in first.items() if key not in before]
+def _reply(record: Prediction | Judgement) -> state.ReplyKey:
+    return state.ReplyKey(ItemKey(record.suite, record.item_id), record.sample)
 
 
 def _check_plan(run: Run, records: Sequence[R], what: str) -> None:
-    replies = Replies(run.plan, run.samples)
+    replies = state.Replies(run.plan, run.samples)
     for place, one in enumerate(records):
         if (one.run_id, one.model) != (run.run_id, run.model):
             raise RefusedError(f"{what}[{place}]: it names another run or another model.")
@@ -278,7 +253,7 @@ def _check_run(journal: Journal, wanted: RunToOpen) -> None:
 
 
 def keep_sighting(journal: Journal, posted: Sighting) -> None:
-    """So that the model is known; what gateways here said of it is not for others to change."""
+    """Journal the model unless it is known; never change what a gateway here said of it."""
     latest: Sighting | None = None
     asked_here: datetime | None = None
     for one in journal.read(SIGHTINGS):

@@ -1,24 +1,41 @@
-"""One entry of a predictions or judged file, as a prediction and a judgement of ours."""
+"""Entries of predictions and judged files as our records, and a folder's numbers beside ours."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import blake2b
-from typing import Any
+from typing import Any, NamedTuple
 
+import duckdb
 from pydantic_core import to_json
 
 from eval_pipeline.gateways.dialects.errors import provider_error
 from eval_pipeline.hashing import fingerprint
-from eval_pipeline.interop.zenmux.files import Entry, count_in, number_in, object_in, text_in
+from eval_pipeline.interop.zenmux.read import (
+    Entry,
+    ResultsFolder,
+    count_in,
+    number_in,
+    object_in,
+    text_in,
+)
 from eval_pipeline.records.base import whole_characters
 from eval_pipeline.records.outcome import Outcome
 from eval_pipeline.records.prediction import Judgement, Prediction, Usage
 from eval_pipeline.records.run import foreign_request
+from eval_pipeline.results.queries import query
+from eval_pipeline.results.stats.calibration import Published, as_published
 
+SOURCE = "zenmux-benchmark"
+PROMPT_HASH = fingerprint(SOURCE, "judge prompt")
+"""A placeholder for its judge prompt, which is Humanity's Last Exam's own."""
+JUDGE_VERSION = fingerprint(SOURCE, "judge")
+UNKNOWN_JUDGE = "unknown/judge"
+MOST_MS = 1e10
+LONGEST_ERROR, LONGEST_NAME = 4_000, 200
 _STATUS = re.compile(r"\b(?:error code|status code|HTTP)[:= ]{1,3}([45]\d\d)\b", re.IGNORECASE)
-_BY_WORDS = (
+_OUTCOME_OF_TEXT = (
     (Outcome.CUT_STREAM, re.compile(r"peer closed connection|incomplete chunked read", re.I)),
     (Outcome.TIMEOUT, re.compile(r"time[d -]*out", re.I)),
     (Outcome.RATE_LIMITED, re.compile(r"rate.?limit|too many requests", re.I)),
@@ -26,88 +43,86 @@ _BY_WORDS = (
     (Outcome.INTERNAL_ERROR, re.compile(r"too many open files", re.I)),
     (Outcome.INVALID_REPLY, re.compile(r"json|parse|decode|validation error", re.I)),
 )
-_SEARCHED = 4_000
-"""Characters of an error: far more than say what it is."""
 
 
 def failure(error: str | None) -> Outcome:
-    """The name of a failure; none of them says anything about the model, so none is ever a 0."""
+    """Return the outcome that an error shows; it is never a result, so never a score of 0."""
     if error is None:
         return Outcome.EMPTY
-    text = error[:_SEARCHED]
+    text = error[:LONGEST_ERROR]
     if found := _STATUS.search(text):
         status, body = int(found[1]), text.encode("utf-8", "replace")
         named = provider_error(status, body, retry_after=None, quote=str).outcome
-        # There it was a failure: it is to be asked again, and then named by what is said here.
+        # It was a failure there, so that it has to be one here and be asked again.
         return Outcome.BAD_REQUEST if named.is_result else named
-    return next((name for name, words in _BY_WORDS if words.search(text)), Outcome.SERVER_ERROR)
-
-
-SOURCE = "zenmux-benchmark"
-PROMPT_HASH = fingerprint(SOURCE, "judge prompt")
-"""Stands for its judge prompt, which is Humanity's Last Exam's own and none of ours."""
-JUDGE_VERSION = fingerprint(SOURCE, "judge")
-UNKNOWN_JUDGE = "unknown/judge"
-"""Whoever judged where nothing says who did."""
-MOST_MS = 1e10
-_OUTCOMES = frozenset(Outcome)
-LONGEST_ERROR, LONGEST_NAME = 4_000, 200
+    found_in = (name for name, words in _OUTCOME_OF_TEXT if words.search(text))
+    return next(found_in, Outcome.SERVER_ERROR)
 
 
 @dataclass(frozen=True)
 class Origin:
-    """Which run the entries of a file belong to, and what is the same for all of them."""
+    """The run that the entries of a file belong to, and what else they have in common."""
 
     run_id: str
     model: str
     suite: str
     finished_at: datetime
-    redact: Callable[[str], str] = str
+    redact: Callable[[str], str]
 
-    def clean(self, text: str) -> str:
-        """A text fit to be kept."""
-        return self.redact(whole_characters(text))
+    def clean(self, text: str | None) -> str | None:
+        """Return the text without keys and halves of characters; None if it is empty."""
+        return self.redact(whole_characters(text)) if text else None
+
+    def fields(self, item_id: str) -> dict[str, Any]:
+        """Return the fields that every record of an item has."""
+        return {
+            "run_id": self.run_id,
+            "model": self.model,
+            "suite": self.suite,
+            "item_id": item_id,
+            "finished_at": self.finished_at,
+        }
 
 
 def reply_of(entry: Entry) -> str:
-    """The answer, empty if there is none."""
+    """Return the answer; an empty text if there is none."""
     return text_in(entry, "response") or ""
 
 
-def is_answered(entry: Entry) -> bool:
-    """As that project has it: whether there is anything but space."""
-    return bool(reply_of(entry).strip())
-
-
 def prediction_of(entry: Entry, item_id: str, origin: Origin) -> Prediction:
-    """The prediction that an entry is of; the same entry has the same id every time."""
-    answered, error = is_answered(entry), text_in(entry, "error")
-    outcome = _declared(entry) or (Outcome.OK if answered else failure(error))
-    generation_id = text_in(entry, "generation_id")
+    """Return the entry's prediction; the same entry has the same id every time."""
+    reply, error = reply_of(entry), text_in(entry, "error")
+    is_answered = bool(reply.strip())
+    generation_id, usage = text_in(entry, "generation_id"), object_in(entry, "usage")
+    parts = (item_id, reply, error or "", generation_id or "")
+    name = to_json([origin.run_id, origin.model, *map(whole_characters, parts)])
     return Prediction(
-        prediction_id=_name(origin, item_id, reply_of(entry), error or "", generation_id or ""),
-        run_id=origin.run_id,
-        model=origin.model,
-        suite=origin.suite,
-        item_id=item_id,
-        outcome=outcome,
-        answer=origin.clean(reply_of(entry)) if answered else None,
-        error=origin.clean(error[:LONGEST_ERROR]) if error else None,
-        usage=_usage(object_in(entry, "usage")),
+        **origin.fields(item_id),
+        prediction_id=blake2b(name, digest_size=16).hexdigest(),
+        outcome=Outcome.OK if is_answered else failure(error),
+        answer=origin.clean(reply) if is_answered else None,
+        error=origin.clean(error and error[:LONGEST_ERROR]),
+        usage=Usage(
+            input_tokens=count_in(usage, "prompt_tokens"),
+            output_tokens=count_in(usage, "completion_tokens"),
+            reasoning_tokens=count_in(
+                object_in(usage, "completion_tokens_details"), "reasoning_tokens"
+            ),
+            cached_tokens=count_in(object_in(usage, "prompt_tokens_details"), "cached_tokens"),
+        ),
         **_times(object_in(entry, "performance")),
         attempts=1,
-        generation_id=origin.clean(generation_id) if generation_id else None,
-        served_by=_provider(origin.model),
-        model_reported=origin.clean((text_in(entry, "model") or "")[:LONGEST_NAME]) or None,
+        generation_id=origin.clean(generation_id),
+        served_by=origin.model.rpartition(":")[2] if ":" in origin.model else None,
+        model_reported=origin.clean((text_in(entry, "model") or "")[:LONGEST_NAME]),
         request_hash=foreign_request(SOURCE, item_id),
-        finished_at=origin.finished_at,
     )
 
 
 def judgement_of(
     entry: Entry, prediction: Prediction, origin: Origin, judge: str
 ) -> Judgement | None:
-    """The verdict that an entry has on this prediction; None if nobody judged it.
+    """Return the entry's verdict on the prediction; None if it was not judged.
 
     As there, a verdict without reasoning is a failure to judge, whatever else it says.
     """
@@ -115,43 +130,32 @@ def judgement_of(
     if not isinstance(said, dict) or not prediction.outcome.is_result:
         return None
     reasoning, correct = text_in(said, "reasoning") or "", text_in(said, "correct") or ""
-    scored, error = bool(reasoning.strip() and correct), text_in(said, "error")
-    stated = said.get("confidence_stated") is not False
-    percentage = number_in(said, "confidence", 100) if stated else None
+    error = text_in(said, "error")
+    is_scored = bool(reasoning.strip() and correct)
+    unscored = Outcome.JUDGE_UNPARSABLE if error is None else failure(error)
+    reason = reasoning if is_scored else (error or "no verdict")[:LONGEST_ERROR]
+    percentage = number_in(said, "confidence", 100) if is_scored else None
+    rest = {
+        "judge_generation_id": text_in(entry, "judge_generation_id"),
+        "correct_answer": text_in(said, "correct_answer"),
+    }
+    rest_as_json = to_json({name: whole_characters(text) for name, text in rest.items() if text})
     return Judgement(
+        **origin.fields(prediction.item_id),
         prediction_id=prediction.prediction_id,
-        run_id=origin.run_id,
-        model=origin.model,
-        suite=origin.suite,
-        item_id=prediction.item_id,
         judge=judge,
         judge_version=JUDGE_VERSION,
         prompt_hash=PROMPT_HASH,
-        outcome=Outcome.OK if scored else _declared(said) or _judge_failure(error),
-        score=float("yes" in correct) if scored else None,
-        reason=origin.clean(reasoning if scored else (error or "no verdict")[:LONGEST_ERROR]),
-        extracted_answer=origin.clean(text_in(said, "model_answer") or "") or None,
-        confidence=percentage / 100 if scored and percentage is not None else None,
+        outcome=Outcome.OK if is_scored else unscored,
+        score=float("yes" in correct) if is_scored else None,
+        reason=origin.redact(whole_characters(reason)),
+        extracted_answer=origin.clean(text_in(said, "model_answer")),
+        confidence=None if percentage is None else percentage / 100,
         graded_by=judge,
         reply_format="json_schema",
-        raw_reply=_rest(entry, said, origin),
+        raw_reply=origin.redact(rest_as_json.decode()),
         latency_s=_seconds(object_in(entry, "judge_performance"), "first_token_latency_ms"),
         attempts=1,
-        finished_at=origin.finished_at,
-    )
-
-
-def _name(origin: Origin, *parts: str) -> str:
-    text = to_json([origin.run_id, origin.model, *map(whole_characters, parts)])
-    return blake2b(text, digest_size=16).hexdigest()
-
-
-def _usage(said: Entry) -> Usage:
-    return Usage(
-        input_tokens=count_in(said, "prompt_tokens"),
-        output_tokens=count_in(said, "completion_tokens"),
-        reasoning_tokens=count_in(object_in(said, "completion_tokens_details"), "reasoning_tokens"),
-        cached_tokens=count_in(object_in(said, "prompt_tokens_details"), "cached_tokens"),
     )
 
 
@@ -165,30 +169,36 @@ def _times(said: Entry) -> dict[str, Any]:
 
 
 def _seconds(said: Entry, name: str) -> float | None:
-    """Of what never came, 0 is noted there."""
+    """Return the seconds; there, 0 is written for what never came."""
     return (number_in(said, name, MOST_MS) or 0) / 1000 or None
 
 
-def _provider(model: str) -> str | None:
-    return model.rpartition(":")[2] if ":" in model else None
+class Compared(NamedTuple):
+    """A model's numbers in the folder's own summary and here."""
+
+    model: str
+    there: Published
+    here: Published
+
+    @property
+    def same(self) -> bool:
+        """True if they are equal to the second decimal, which is all that is stated."""
+        return self.there == self.here
 
 
-def _declared(said: Entry) -> Outcome | None:
-    """How it ended where an export of ours says so; that there is an answer, its text shows."""
-    name = said.get("outcome")
-    known = isinstance(name, str) and name in _OUTCOMES and name != Outcome.OK
-    return Outcome(str(name)) if known else None
-
-
-def _judge_failure(error: str | None) -> Outcome:
-    return Outcome.JUDGE_UNPARSABLE if error is None else failure(error)
-
-
-def _rest(entry: Entry, said: Entry, origin: Origin) -> str:
-    """What there is no column for, as JSON."""
-    rest = {
-        "judge_generation_id": text_in(entry, "judge_generation_id"),
-        "correct_answer": text_in(said, "correct_answer"),
-    }
-    kept = {name: whole_characters(text) for name, text in rest.items() if text}
-    return origin.redact(to_json(kept).decode())
+def compared(db: duckdb.DuckDBPyConnection, folder: ResultsFolder) -> Iterator[Compared]:
+    """Yield every model that the folder's summary has numbers of."""
+    given = {"run_id": folder.run_id, "judge_version": JUDGE_VERSION}
+    found = query(db, "summaries/zenmux_published", given).fetchall()
+    here = {model: as_published(*numbers) for model, *numbers in found}
+    # A repair there names models after their files, and so some of them wrongly.
+    by_file = {folder.answers_of(model): model for model in here}
+    for named, result in folder.results.items():
+        file = (text_in(result, "predictions_file") or "").rpartition("/")[2]
+        model, metrics = by_file.get(file, named), object_in(result, "metrics")
+        accuracy, interval, calibration = (
+            number_in(metrics, name, 1e6) for name in Published._fields
+        )
+        ours = here.get(model)
+        if ours and accuracy is not None and interval is not None and calibration is not None:
+            yield Compared(model, Published(accuracy, interval, calibration), ours)

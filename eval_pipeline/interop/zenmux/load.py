@@ -1,6 +1,6 @@
-"""Takes a results folder into the journal as runs: each record once, however often it is read."""
+"""Importing results folders as runs: each record once, however often a folder is imported."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -8,6 +8,7 @@ from functools import cached_property
 from secrets import token_hex
 from typing import NamedTuple
 
+from eval_pipeline.errors import MendableError
 from eval_pipeline.evaluation.deletion import is_at_work
 from eval_pipeline.evaluation.runs import scope_of
 from eval_pipeline.evaluation.state import (
@@ -18,69 +19,52 @@ from eval_pipeline.evaluation.state import (
     read_run,
 )
 from eval_pipeline.interop.remote.receive import keep_sighting
-from eval_pipeline.interop.zenmux.convert import (
-    LONGEST_ERROR,
-    SOURCE,
-    UNKNOWN_JUDGE,
-    Origin,
-    judgement_of,
-    prediction_of,
-    reply_of,
-)
-from eval_pipeline.interop.zenmux.files import count_in, number_in, object_in
-from eval_pipeline.interop.zenmux.read import (
-    JUDGED_FILES,
-    MOST_QUESTIONS,
-    ModelFile,
-    ResultsFolder,
-    Unit,
-    checked,
-    references_in,
-    units,
-)
-from eval_pipeline.interop.zenmux.suites import Home, Homes
-from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, BusyError, Journal
+from eval_pipeline.interop.remote.versions import version_of
+from eval_pipeline.interop.zenmux import convert, read
+from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, VERSIONS, BusyError, Journal
 from eval_pipeline.records.base import whole_characters
-from eval_pipeline.records.item import ItemKey
+from eval_pipeline.records.item import BenchmarkVersion, ExamQuestion, ItemKey
 from eval_pipeline.records.model import Model, Sighting
 from eval_pipeline.records.prediction import Judgement, Prediction
 from eval_pipeline.records.run import FAILED_THERE, IMPORTED_FROM, Run, Scope
 from eval_pipeline.settings.settings import Settings
+from eval_pipeline.suites.benchmark import Benchmark, keep, load_benchmark, past_items
 
-_TICK = timedelta(microseconds=1)
+OWN = "zenmux-hle"
+"""The suite of questions of which nothing is known here but what the results say."""
+GATEWAY = "zenmux"
 
 
 class KnownOfRun:
-    """The replies and verdicts of a run, by what names them."""
+    """The predictions and verdicts that a run has."""
 
     def __init__(self, journal: Journal, run: Run) -> None:
         self.ids: set[str] = set()
         self._finals = FinalPredictions(run.plan)
-        self._judged: dict[tuple[str, JudgeKey], bool] = {}
+        self._has_score: dict[tuple[str, JudgeKey], bool] = {}
         for one in journal.read(PREDICTION_BRIEFS, run.model, run.run_id):
             self.ids.add(one.prediction_id)
             self._finals.add(one)
         for verdict in journal.read(JUDGEMENT_BRIEFS, run.model, run.run_id):
             key = verdict.prediction_id, verdict.by
-            self._judged[key] = self._judged.get(key, False) or verdict.score is not None
+            self._has_score[key] = self._has_score.get(key, False) or verdict.score is not None
 
     def lacks(self, prediction: Prediction) -> Prediction | None:
-        """Return the prediction as it is to be kept, unless the reply has one already."""
+        """Return the prediction as it is to be kept; None if the reply has a result already."""
         final = self._finals.find(prediction.key)
         if prediction.prediction_id in self.ids or (final and final.is_result):
             return None
         if final is None or final.finished_at < prediction.finished_at:
             return prediction
-        # Repaired there, in a file that still says when it was written at first.
-        return prediction.model_copy(update={"finished_at": final.finished_at + _TICK})
+        # Repaired there, in a file that still has the time when it was first written.
+        later = final.finished_at + timedelta(microseconds=1)
+        return prediction.model_copy(update={"finished_at": later})
 
     def lacks_verdict(self, one: Judgement) -> bool:
         """Return whether no verdict here says as much yet."""
-        has_score = self._judged.get((one.prediction_id, JudgeKey(one.judge, one.judge_version)))
+        key = one.prediction_id, JudgeKey(one.judge, one.judge_version)
+        has_score = self._has_score.get(key)
         return has_score is None or (one.score is not None and not has_score)
-
-
-GATEWAY = "zenmux"
 
 
 class Taken(NamedTuple):
@@ -93,79 +77,146 @@ class Taken(NamedTuple):
     planned: int
     predictions: int
     judgements: int
-    error: str | None = None
+    error: str | None
 
     @property
     def is_changed(self) -> bool:
         return bool(self.is_new or self.predictions or self.judgements)
 
 
-@dataclass(frozen=True)
+class BenchmarkMatch(NamedTuple):
+    """A suite, in a version of the benchmark, that has all the questions of a folder."""
+
+    benchmark: Benchmark
+    suite: str
+
+
 class Importer:
-    """Where folders are taken in."""
+    """Imports folders into a journal; `warning` says why the settings' suites cannot be loaded."""
 
-    journal: Journal
-    settings: Settings
+    def __init__(self, journal: Journal, settings: Settings) -> None:
+        self.journal = journal
+        self.settings = settings
+        self.warning: str | None = None
+        self._loaded: Benchmark | None = None
+        try:
+            self._loaded = load_benchmark(settings)
+        except MendableError as error:
+            self.warning = f"The suites of the settings can not be loaded: {error}"
 
-    @cached_property
-    def homes(self) -> Homes:
-        return Homes(self.journal, self.settings)
-
-    @cached_property
-    def gateway(self) -> str:
-        """Through whom its models are asked here."""
-        kinds = (one.name for one in self.settings.gateways if one.kind == GATEWAY)
-        return next(kinds, GATEWAY)
-
-    def take(self, folder: ResultsFolder) -> Iterator[Taken]:
-        """Every model's run, as soon as it is on disk; what can not be taken, the folder notes."""
-        if problem := _unfit(folder):
+    def take(self, folder: read.ResultsFolder) -> Iterator[Taken]:
+        """Yield every model's run once it is on disk; problems are noted in the folder."""
+        if problem := _problem_of(folder):
             folder.note("", problem)
             return
-        place = _Place(self, folder)
-        for unit in units(folder):
+        folder_import = _FolderImport(self, folder)
+        for unit in read.units(folder):
             try:
-                yield place.take(unit)
+                yield folder_import.take(unit)
             except BusyError as busy:
                 folder.note(unit.model, str(busy))
 
+    def match(self, folder: read.ResultsFolder) -> BenchmarkMatch:
+        """Return the settings' suite with these questions, an earlier version's, or their own."""
+        wanted = frozenset(folder.question_ids)
+        if self._loaded and (match := _match(self._loaded, wanted)):
+            keep(self._loaded, self.journal)
+            return match
+        versions: dict[str, BenchmarkVersion] = {}
+        for one in sorted(self.journal.read(VERSIONS), key=lambda one: one.loaded_at, reverse=True):
+            versions.setdefault(one.benchmark_version, one)
+        past = (Benchmark(one, past_items(self.journal, name)) for name, one in versions.items())
+        found = [match for one in past if (match := _match(one, wanted))]
+        if found:  # those with the text of their questions before others
+            return min(found, key=lambda one: one.suite == OWN)
+        if self._loaded and not versions:
+            keep(self._loaded, self.journal)
+        return self._make_version(folder)
+
+    def _make_version(self, folder: read.ResultsFolder) -> BenchmarkMatch:
+        """Journal a version of these questions, dated before others so that it is never current."""
+        references = _references_in(folder)
+        questions = [
+            ExamQuestion(
+                suite=OWN,
+                id=one,
+                question="",
+                image=None,
+                answer=references.get(one, ""),
+                answer_type="exactMatch",
+                category="unknown",
+                rationale="",
+                raw_subject="",
+            )
+            for one in folder.question_ids
+        ]
+        version = version_of(questions, convert.SOURCE, convert.PROMPT_HASH, folder.began_at)
+        benchmark = Benchmark(version, {ItemKey(OWN, one.id): one for one in questions})
+        keep(benchmark, self.journal)
+        return BenchmarkMatch(benchmark, OWN)
+
+
+def _match(benchmark: Benchmark, wanted: Set[str]) -> BenchmarkMatch | None:
+    """Return the first exam suite of the benchmark that has all these questions."""
+    for one in benchmark.version.suites:
+        keys = benchmark.items if one.kind == "exam" and one.items >= len(wanted) else ()
+        if wanted <= {key.item_id for key in keys if key.suite == one.suite}:
+            return BenchmarkMatch(benchmark, one.suite)
+    return None
+
+
+def _references_in(folder: read.ResultsFolder) -> dict[str, str]:
+    """Return the reference answers that judges were given."""
+    found: dict[str, str] = {}
+    for _, judged in folder.model_files(read.JUDGED_FILES):
+        for item_id, entry in judged.entries.items():
+            if reference := read.text_in(read.object_in(entry, "judge_response"), "correct_answer"):
+                found.setdefault(item_id, reference)
+        if found.keys() >= {*folder.question_ids}:
+            break
+    return found
+
 
 @dataclass(frozen=True)
-class _Place:
-    """One folder on its way in."""
-
+class _FolderImport:
     importer: Importer
-    folder: ResultsFolder
+    folder: read.ResultsFolder
 
     @cached_property
-    def home(self) -> Home:
-        """Where its questions belong; if nowhere, they get a version of their own."""
-        ids, homes = self.folder.question_ids, self.importer.homes
-        found = homes.find(ids)
-        return found or homes.make(ids, references_in(self.folder), self.folder.began_at)
+    def match(self) -> BenchmarkMatch:
+        return self.importer.match(self.folder)
 
     @cached_property
     def plan(self) -> tuple[ItemKey, ...]:
-        return self.home.plan(frozenset(self.folder.question_ids))
+        """The questions in the order of the data set."""
+        ids = frozenset(self.folder.question_ids)
+        keys = (key for key in self.match.benchmark.items if key.suite == self.match.suite)
+        return tuple(key for key in keys if key.item_id in ids)
 
     @cached_property
     def scope(self) -> Scope:
-        return scope_of(self.plan, self.home.benchmark.items)
+        return scope_of(self.plan, self.match.benchmark.items)
 
-    def take(self, unit: Unit) -> Taken:
-        """Writes what is not here yet; interrupted, it is simply done again."""
+    def take(self, unit: read.Unit) -> Taken:
+        """Write what is not here yet; after an interruption, it is done again."""
         journal, run_id = self.importer.journal, self.folder.run_id
-        with self._alone(unit.model):
+        with self._claim(unit.model):
             is_new = not journal.exists(RUNS, unit.model, run_id)
-            run = self._opened(unit) if is_new else read_run(journal, unit.model, run_id)
+            run = self._open(unit) if is_new else read_run(journal, unit.model, run_id)
             here = KnownOfRun(journal, run)
             answers = self._answers(unit, run)
             new = [one for answer in answers.values() if (one := here.lacks(answer))]
-            verdicts = self._verdicts(unit, answers, run)
             known = here.ids.union(one.prediction_id for one in new)
-            given = [one for one in verdicts if one.prediction_id in known]
-            given = [one for one in given if here.lacks_verdict(one)]
-            self._write(run, new, given)
+            given = [
+                one
+                for one in self._verdicts(unit, answers, run)
+                if one.prediction_id in known and here.lacks_verdict(one)
+            ]
+            name = f"imported-{token_hex(6)}"
+            if new:
+                journal.write_whole(PREDICTIONS, run.model, run_id, name, records=new)
+            if given:
+                journal.write_whole(JUDGED, run.model, run_id, name, records=given)
         return Taken(
             run_id,
             unit.model,
@@ -178,41 +229,40 @@ class _Place:
         )
 
     def _error(self, model: str) -> str | None:
-        """With what the model ended there, if it did not get to the end."""
-        result = self.folder.results.get(model)
-        if result is None or result.error is None:
+        """Return the error that ended the model's run there."""
+        error = read.text_in(self.folder.results.get(model, {}), "error")
+        if error is None:
             return None
-        text = whole_characters(result.error[:LONGEST_ERROR])
-        return self.importer.settings.redact(text)
+        return self.importer.settings.redact(whole_characters(error[: convert.LONGEST_ERROR]))
 
     @contextmanager
-    def _alone(self, model: str) -> Iterator[None]:
+    def _claim(self, model: str) -> Iterator[None]:
         journal = self.importer.journal
         with journal.claim_soon(PREDICTIONS, model), journal.claim_soon(JUDGED, model):
             if is_at_work(journal, model, self.folder.run_id):
                 raise BusyError(f"A launch is at work on {model}: import again when it is done.")
             yield
 
-    def _opened(self, unit: Unit) -> Run:
-        said = object_in(unit.metadata, "evaluation_config")
-        how = {
-            "temperature": number_in(said, "temperature", 2),
-            "max_tokens": count_in(said, "max_completion_tokens") or None,
-            FAILED_THERE: None if unit.has_entries else self._error(unit.model),
+    def _open(self, unit: read.Unit) -> Run:
+        said = read.object_in(unit.metadata, "evaluation_config")
+        has_entries = any(file.entries for file in unit.files)
+        parameters = {
+            IMPORTED_FROM: convert.SOURCE,
+            "temperature": read.number_in(said, "temperature", 2),
+            "max_tokens": read.count_in(said, "max_completion_tokens") or None,
+            FAILED_THERE: None if has_entries else self._error(unit.model),
         }
-        suites = (self.home.suite,) if self.home.several_suites else ()
+        version = self.match.benchmark.version
+        suites = (self.match.suite,) if len(version.suites) > 1 else ()
         run = Run(
             run_id=self.folder.run_id,
             model=unit.model,
             experiment="default",
-            benchmark_version=self.home.version,
+            benchmark_version=version.benchmark_version,
             plan=self.plan,
             plan_filter=self.folder.plan_filter.model_copy(update={"suites": suites}),
             scope=self.scope,
-            parameters={
-                IMPORTED_FROM: SOURCE,
-                **{name: one for name, one in how.items() if one is not None},
-            },
+            parameters={name: one for name, one in parameters.items() if one is not None},
             simulated=False,
             opened_at=self.folder.began_at,
         )
@@ -220,92 +270,78 @@ class _Place:
         self.importer.journal.write_whole(RUNS, run.model, run.run_id, records=[run])
         return run
 
-    def _sighting(self, unit: Unit) -> Sighting:
-        said = {
-            **object_in(unit.metadata, "endpoint"),
-            **self.folder.listed_models.get(unit.model, {}),
-        }
+    def _sighting(self, unit: read.Unit) -> Sighting:
+        listed = self.folder.listed_models.get(unit.model, {})
+        said = {**read.object_in(unit.metadata, "endpoint"), **listed}
+        gateways = self.importer.settings.gateways
         vendor, _, rest = unit.model.partition("/")
         name, _, provider = rest.partition(":")
         model = Model(
             id=unit.model,
-            gateway=self.importer.gateway,
+            gateway=next((one.name for one in gateways if one.kind == GATEWAY), GATEWAY),
             request_name=unit.model,
             vendor=vendor,
             name=name,
             provider=provider or None,
             display_name=unit.model,
-            context_length=count_in(said, "context_length") or None,
-            max_output_tokens=count_in(said, "max_completion_tokens") or None,
+            context_length=read.count_in(said, "context_length") or None,
+            max_output_tokens=read.count_in(said, "max_completion_tokens") or None,
         )
         return Sighting(model=model, selected=False, listed=False, seen_at=self.folder.began_at)
 
-    def _origin(self, run: Run, file: ModelFile | None) -> Origin:
-        written = file.written_at if file else None
-        return Origin(
+    def _origin(self, run: Run, file: read.ModelFile) -> convert.Origin:
+        return convert.Origin(
             run.run_id,
             run.model,
             run.plan[0].suite,
-            written or self.folder.began_at,
+            file.written_at or self.folder.began_at,
             self.importer.settings.redact,
         )
 
-    def _answers(self, unit: Unit, run: Run) -> dict[str, Prediction]:
-        """By item; what only the judged file has is taken from there."""
+    def _answers(self, unit: read.Unit, run: Run) -> dict[str, Prediction]:
+        """Return predictions by item; only what has none there is taken from the judged file."""
         planned = {key.item_id for key in run.plan}
         answers: dict[str, Prediction] = {}
         unknown = 0
-        for file in (unit.answered, unit.judged):
-            origin = self._origin(run, unit.answered or file)
-            for item_id, entry in (file.entries if file else {}).items():
+        for file in unit.files:
+            origin = self._origin(run, unit.files[0])
+            for item_id, entry in file.entries.items():
                 if item_id not in planned:
                     unknown += 1
                 elif item_id not in answers:
-                    answers[item_id] = prediction_of(entry, item_id, origin)
+                    answers[item_id] = convert.prediction_of(entry, item_id, origin)
         if unknown:
             self.folder.note(unit.model, f"{unknown} answers are to questions that are not listed.")
         return answers
 
     def _verdicts(
-        self, unit: Unit, answers: Mapping[str, Prediction], run: Run
-    ) -> Iterator[Judgement]:
+        self, unit: read.Unit, answers: Mapping[str, Prediction], run: Run
+    ) -> Sequence[Judgement]:
         if unit.judged is None:
-            return
-        origin, judge = self._origin(run, unit.judged), self._judge(unit.judged)
-        on_others = 0
-        for item_id, entry in unit.judged.entries.items():
-            answer = answers.get(item_id)
-            if answer is None:
-                continue
-            verdict = judgement_of(entry, answer, origin, judge)
+            return []
+        origin, name = self._origin(run, unit.judged), unit.judged.judge
+        known = self.folder.check_model(read.JUDGED_FILES, name) if name else None
+        judge = known or convert.UNKNOWN_JUDGE
+        verdicts, on_others = [], 0
+        for item_id, answer in answers.items():
+            entry = unit.judged.entries.get(item_id, {})
+            verdict = convert.judgement_of(entry, answer, origin, judge)
             if verdict is None:
                 continue
-            if origin.clean(reply_of(entry)).strip() != (answer.answer or "").strip():
-                on_others += 1
+            judged = origin.clean(convert.reply_of(entry)) or ""
+            if judged.strip() == (answer.answer or "").strip():
+                verdicts.append(verdict)
             else:
-                yield verdict
+                on_others += 1
         if on_others:
             self.folder.note(
                 unit.model, f"{on_others} verdicts are on other answers than those in predictions/."
             )
-
-    def _judge(self, file: ModelFile) -> str:
-        """Who gave the verdicts, as far as a name of a model is said."""
-        said = file.judge
-        return (said and checked(self.folder, JUDGED_FILES, said)) or UNKNOWN_JUDGE
-
-    def _write(
-        self, run: Run, predictions: Sequence[Prediction], judgements: Sequence[Judgement]
-    ) -> None:
-        journal, name = self.importer.journal, f"imported-{token_hex(6)}"
-        if predictions:
-            journal.write_whole(PREDICTIONS, run.model, run.run_id, name, records=predictions)
-        if judgements:
-            journal.write_whole(JUDGED, run.model, run.run_id, name, records=judgements)
+        return verdicts
 
 
-def _unfit(folder: ResultsFolder) -> str | None:
-    """Why nothing of the folder can be taken."""
+def _problem_of(folder: read.ResultsFolder) -> str | None:
+    """Return why nothing of the folder can be imported."""
     if folder.stamp is None:
         return (
             "Neither its name nor that of a file in it tells when it was written, "
@@ -313,6 +349,6 @@ def _unfit(folder: ResultsFolder) -> str | None:
         )
     if not folder.question_ids:
         return "There is no question and no answer in it."
-    if len(folder.question_ids) > MOST_QUESTIONS:
-        return f"It is about more than {MOST_QUESTIONS:,} questions."
+    if len(folder.question_ids) > read.MOST_QUESTIONS:
+        return f"It is about more than {read.MOST_QUESTIONS:,} questions."
     return None

@@ -1,48 +1,123 @@
-"""A results folder of zenmux-benchmark: what one launch there left behind, read file by file."""
+"""Results folders of zenmux-benchmark, read file by file within limits: none of it is trusted."""
 
+import json
+import os
 import re
+import stat
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
-from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID, uuid5
 
+import orjson
 from pydantic import TypeAdapter, ValidationError
 
 from eval_pipeline.errors import MendableError
-from eval_pipeline.interop.zenmux.files import (
-    Entry,
-    Problem,
-    UnreadableError,
-    count_in,
-    object_in,
-    read_object,
-    text_in,
-)
 from eval_pipeline.records.model import ModelId
 from eval_pipeline.records.run import PlanFilter
 
 ANSWER_FILES, JUDGED_FILES = "predictions", "judged"
 _PATTERNS = {ANSWER_FILES: "hle_*.json", JUDGED_FILES: "judged_hle_*.json"}
 _STAMP = re.compile(r"\d{8}_\d{6}")
-STAMPED = "%Y%m%d_%H%M%S"
 _RUNS = UUID("6f6d2a3e-6a0b-5b1c-9d57-2f9a1c0e7b44")
 """Ids in this space are of version 5; those of Dagster's runs are of version 4."""
 _METADATA = {"evaluation_metadata", "judging_metadata", "metrics"}
-"""What stands beside the entries where these have no name of their own."""
+"""Keys beside the entries of files whose entries are not under a key of their own."""
+MOST_BYTES = 200 * 10**6
+"""Of one file: a model's answers to thousands of questions are a tenth of it."""
 MOST_QUESTIONS = 100_000
 LONGEST_ID = 200
+_MODEL: TypeAdapter[str] = TypeAdapter(ModelId)
+
+Entry = dict[str, Any]
+"""A JSON object of which nothing is known for certain."""
 
 
 class ImportFolderError(MendableError):
-    """It is no folder of results; the message says what is expected."""
+    """The folder has no results; the message says what is expected."""
+
+
+class UnreadableError(Exception):
+    """A file is left out; the message says why."""
+
+
+class Problem(NamedTuple):
+    """A file, or a part of one, that was left out, and why."""
+
+    file: str
+    problem: str
+
+
+def _read_object(path: Path) -> Entry:
+    try:
+        content = _content(path)
+    except OSError as error:
+        raise UnreadableError(f"It can not be read ({error.strerror}).") from None
+    try:
+        parsed: object = orjson.loads(content)
+    except orjson.JSONDecodeError:
+        parsed = _parse_leniently(content)
+    if not isinstance(parsed, dict):
+        raise UnreadableError("It is no JSON object.")
+    return parsed
+
+
+def _content(path: Path) -> bytes:
+    about = path.lstat()
+    if stat.S_ISLNK(about.st_mode):
+        raise UnreadableError("It is a link, and links are not followed.")
+    if not stat.S_ISREG(about.st_mode):
+        raise UnreadableError("It is no regular file.")
+    if about.st_size > MOST_BYTES:
+        size, most = f"{about.st_size / 1e6:,.0f} MB", f"{MOST_BYTES / 1e6:,.0f} MB"
+        raise UnreadableError(f"It has {size}; up to {most} are read.")
+    # Should it have been replaced meanwhile: a link is not followed, a pipe not waited for.
+    flags = os.O_NOFOLLOW | os.O_NONBLOCK
+    with open(path, "rb", opener=lambda name, mode: os.open(name, mode | flags)) as file:
+        return file.read(MOST_BYTES + 1)
+
+
+def _parse_leniently(content: bytes) -> object:
+    """Parse what Python's json writes and JSON does not know: NaN, and halves of characters."""
+    try:
+        return json.loads(content)
+    except RecursionError:
+        raise UnreadableError("It is nested too deeply.") from None
+    except ValueError as error:
+        raise UnreadableError(f"It is damaged: {str(error)[:200]}.") from None
+
+
+def object_in(entry: Entry, name: str) -> Entry:
+    """Return the object of that name; an empty one if there is none."""
+    found = entry.get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def text_in(entry: Entry, name: str) -> str | None:
+    """Return the text of that name, if it is one and not empty."""
+    found = entry.get(name)
+    return found if isinstance(found, str) and found else None
+
+
+def number_in(entry: Entry, name: str, most: float) -> float | None:
+    """Return the number of that name, if it is one from 0 to `most`."""
+    found = entry.get(name)
+    if isinstance(found, bool) or not isinstance(found, int | float):
+        return None
+    return found if 0 <= found <= most else None
+
+
+def count_in(entry: Entry, name: str) -> int | None:
+    """Return the whole number of that name, if it is one and not negative."""
+    found = number_in(entry, name, 10**12)
+    return int(found) if found is not None and found == int(found) else None
 
 
 class ModelFile(NamedTuple):
-    """A predictions or judged file: whose it is, when it was written, by whom it was judged."""
+    """A predictions or judged file."""
 
     model: str | None
     written_at: datetime | None
@@ -50,28 +125,19 @@ class ModelFile(NamedTuple):
     metadata: Entry
     entries: Mapping[str, Entry]
     others: int
-    """How many entries are no answers, whatever they are."""
-
-
-class Result(NamedTuple):
-    """What the folder's own summary says of a model."""
-
-    error: str | None
-    metrics: Entry
-    answers: str
-    """How the file with its answers is called; empty if there is none."""
+    """How many entries are no answers."""
 
 
 @dataclass(frozen=True)
 class ResultsFolder:
-    """One timestamped folder; what is wrong in it is noted, and the rest taken."""
+    """One timestamped folder; problems in it are noted, and the rest is read."""
 
     path: Path
     problems: list[Problem] = field(default_factory=list)
 
     @cached_property
     def stamp(self) -> str | None:
-        """When that launch began, by which all its files are called; None if nothing tells."""
+        """The time in its name or in its files' names; None if no name has one."""
         for text in (self.path.resolve().name, *(path.name for path in self._files("*.json"))):
             for found in _STAMP.findall(text):
                 if _moment(found) is not None:
@@ -80,7 +146,7 @@ class ResultsFolder:
 
     @property
     def began_at(self) -> datetime:
-        """The same as a moment; there it is local time, and which is not said."""
+        """The same as a moment; there it is local time, but of an unknown time zone."""
         return _moment(self.stamp or "") or datetime.now(UTC)
 
     @property
@@ -89,16 +155,15 @@ class ResultsFolder:
         return str(uuid5(_RUNS, self.stamp or ""))
 
     @cached_property
-    def asked(self) -> Entry:
-        """The file that lists the questions; empty if there is none."""
+    def _asked(self) -> Entry:
         return self._first("question_ids_*.json")
 
     @cached_property
     def question_ids(self) -> list[str]:
         """The ids of the questions that were to be asked, else of all that have an answer."""
-        listed = self.asked.get("question_ids")
+        listed = self._asked.get("question_ids")
         if isinstance(listed, list) and listed:
-            ids = [one for one in listed if is_item_id(one)]
+            ids = [one for one in listed if _is_item_id(one)]
             if len(ids) < len(listed):
                 self.note("question_ids", f"{len(listed) - len(ids)} ids are no texts.")
             return list(dict.fromkeys(ids))
@@ -107,8 +172,8 @@ class ResultsFolder:
 
     @property
     def plan_filter(self) -> PlanFilter:
-        """Which part of the data set they are, as far as it is said."""
-        said = object_in(self.asked, "run_metadata")
+        """The part of the data set that the questions are, as far as it is known."""
+        said = object_in(self._asked, "run_metadata")
         most = count_in(said, "max_samples") or None
         return PlanFilter(text_only=said.get("text_only") is True, max_samples=most)
 
@@ -120,27 +185,19 @@ class ResultsFolder:
             return {name: {} for name in found if isinstance(name, str)}
         if not isinstance(found, dict):
             return {}
-        return {name: said if isinstance(said, dict) else {} for name, said in found.items()}
+        return {name: object_in(found, name) for name in found}
 
     @cached_property
-    def results(self) -> Mapping[str, Result]:
-        """What the folder's own summary says, by model."""
+    def results(self) -> Mapping[str, Entry]:
+        """The rows of the folder's own summary, by model."""
         listed = self._first("metrics_summary_*.json").get("model_results")
-        rows = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
-        return {
-            name: Result(
-                text_in(one, "error"),
-                object_in(one, "metrics"),
-                (text_in(one, "predictions_file") or "").rpartition("/")[2],
-            )
-            for one in rows
-            if (name := text_in(one, "model_identifier"))
-        }
+        found = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+        return {name: one for one in found if (name := text_in(one, "model_identifier"))}
 
     def model_files(
         self, part: str, but: Collection[Path] = ()
     ) -> Iterator[tuple[Path, ModelFile]]:
-        """The files of one kind, each read when it is its turn; a damaged one is noted."""
+        """Yield the files of one kind, each read when it is its turn; damaged ones are noted."""
         folder = self.path / part
         if folder.is_symlink():
             self.note(part, "It is a link, and links are not followed.")
@@ -150,9 +207,9 @@ class ResultsFolder:
                 yield path, read
 
     def read(self, path: Path, part: str) -> ModelFile | None:
-        """One of these files; None, and a note, if it can not be read."""
+        """Return one of these files; None, with a note, if it cannot be read."""
         try:
-            found = _model_file(read_object(path), part)
+            found = _model_file(_read_object(path), part)
         except UnreadableError as error:
             self.note(self.name_of(path), str(error))
             return None
@@ -161,17 +218,25 @@ class ResultsFolder:
         return found
 
     def answers_of(self, model: str) -> str:
-        """How the file with the model's answers is called."""
-        return f"hle_{safe_name(model)}_{self.stamp}.json"
+        """Return the name of the file with the model's answers."""
+        return f"hle_{model.replace('/', '_').replace(':', '_')}_{self.stamp}.json"
 
     def name_of(self, path: Path) -> str:
-        """How the file is called in this folder."""
+        """Return the file's path in this folder."""
         return str(path.relative_to(self.path))
 
     def note(self, file: str, problem: str) -> None:
-        """Notes a problem once."""
+        """Note a problem, unless it is noted already."""
         if (noted := Problem(f"{self.path.name}/{file}", problem)) not in self.problems:
             self.problems.append(noted)
+
+    def check_model(self, file: str, name: str) -> str | None:
+        """Return the name if it can be a model id here; else note it."""
+        try:
+            return _MODEL.validate_python(name)
+        except ValidationError:
+            self.note(file, f"{name[:120]!r} can not be the id of a model here.")
+            return None
 
     def _files(self, pattern: str) -> list[Path]:
         return sorted(path for path in self.path.glob(pattern) if not path.name.startswith("."))
@@ -179,14 +244,14 @@ class ResultsFolder:
     def _first(self, pattern: str) -> Entry:
         for path in self._files(pattern):
             try:
-                return read_object(path)
+                return _read_object(path)
             except UnreadableError as error:
                 self.note(path.name, str(error))
         return {}
 
 
 def results_folders(path: Path) -> list[ResultsFolder]:
-    """The folder itself if it is one of results, else those in it, the oldest first."""
+    """Return the folder itself if it has results, else the folders in it that do, oldest first."""
     if not path.is_dir():
         raise ImportFolderError(f"{path} is no folder.")
     if _has_results(path):
@@ -200,13 +265,7 @@ def results_folders(path: Path) -> list[ResultsFolder]:
     return [ResultsFolder(one) for one in found]
 
 
-def safe_name(model: str) -> str:
-    """The model as file names have it, from which it can not be told again."""
-    return model.replace("/", "_").replace(":", "_")
-
-
-def is_item_id(found: object) -> bool:
-    """Whether a question may be called that."""
+def _is_item_id(found: object) -> bool:
     return isinstance(found, str) and 0 < len(found) <= LONGEST_ID and found.isprintable()
 
 
@@ -215,37 +274,42 @@ def _has_results(path: Path) -> bool:
 
 
 def _model_file(content: Entry, part: str) -> ModelFile:
-    """In either form: with metadata, or, as in the beginning, nothing but the entries."""
-    name = "judged_predictions" if part == JUDGED_FILES else "predictions"
-    said = object_in(content, "judging_metadata" if part == JUDGED_FILES else "evaluation_metadata")
-    metadata = object_in(said, "evaluation_metadata") if part == JUDGED_FILES else said
+    """Parse either form: with metadata or, as in the beginning, nothing but the entries."""
+    name, about = "predictions", object_in(content, "evaluation_metadata")
+    metadata = about
+    if part == JUDGED_FILES:
+        name, about = "judged_predictions", object_in(content, "judging_metadata")
+        metadata = object_in(about, "evaluation_metadata")
     found = content.get(name, content)
     if not isinstance(found, dict):
         raise UnreadableError(f"Its {name} are no JSON object.")
-    entries = {one: entry for one, entry in found.items() if _is_entry(one, entry)}
+    entries = {
+        one: entry
+        for one, entry in found.items()
+        if _is_item_id(one) and isinstance(entry, dict) and isinstance(entry.get("response"), str)
+    }
     if len(entries) > MOST_QUESTIONS:
         raise UnreadableError(f"It has more than {MOST_QUESTIONS} entries.")
-    model = text_in(metadata, "model_identifier") or _model_in(entries)
-    written = _time(text_in(said, "timestamp"))
-    others = len(found.keys() - _METADATA) - len(entries)
-    return ModelFile(model, written, text_in(said, "judge_model"), metadata, entries, others)
-
-
-def _is_entry(name: str, entry: object) -> bool:
-    return is_item_id(name) and isinstance(entry, dict) and isinstance(entry.get("response"), str)
+    return ModelFile(
+        text_in(metadata, "model_identifier") or _model_in(entries),
+        _time(text_in(about, "timestamp")),
+        text_in(about, "judge_model"),
+        metadata,
+        entries,
+        len(found.keys() - _METADATA) - len(entries),
+    )
 
 
 def _model_in(entries: Mapping[str, Entry]) -> str | None:
-    """What all entries say; of some that were repaired only the part before the provider."""
+    """Return the model that all entries name; repaired ones may name it without its provider."""
     said = {text_in(entry, "model") or "" for entry in entries.values()} - {""}
-    pinned = {name for name in said if ":" in name}
-    names = pinned or said
+    names = {name for name in said if ":" in name} or said
     return names.pop() if len(names) == 1 else None
 
 
 def _moment(stamp: str) -> datetime | None:
     try:
-        return datetime.strptime(stamp, STAMPED).replace(tzinfo=UTC)
+        return datetime.strptime(stamp, "%Y%m%d_%H%M%S").replace(tzinfo=UTC)
     except ValueError:
         return None
 
@@ -258,9 +322,6 @@ def _time(text: str | None) -> datetime | None:
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
-_MODEL: TypeAdapter[str] = TypeAdapter(ModelId)
-
-
 class Unit(NamedTuple):
     """The files of one model."""
 
@@ -269,91 +330,55 @@ class Unit(NamedTuple):
     judged: ModelFile | None
 
     @property
-    def has_entries(self) -> bool:
-        """Whether anything was asked."""
-        return any(one is not None and one.entries for one in (self.answered, self.judged))
+    def files(self) -> list[ModelFile]:
+        return [one for one in (self.answered, self.judged) if one is not None]
 
     @property
     def metadata(self) -> Entry:
-        """What is said of how the model was asked."""
-        return next((one.metadata for one in (self.answered, self.judged) if one), {})
+        """The metadata of the run there: settings, endpoint and times."""
+        return self.files[0].metadata if self.files else {}
 
 
 def units(folder: ResultsFolder) -> Iterator[Unit]:
-    """The files of each model; models that failed as a whole have none."""
+    """Yield the files of each model; models that failed as a whole have none."""
     seen: set[str] = set()
-    paired: set[Path] = set()
-    ways = (_answered(folder, paired), _only_judged(folder, paired), _failed(folder))
-    for unit in chain(*ways):
+    for unit in _with_files(folder):
         if unit.answered and unit.model in seen:
             folder.note(unit.model, "There are several prediction files of it.")
-        if unit.answered or unit.judged or unit.model not in seen:
-            seen.add(unit.model)
-            yield unit
+        seen.add(unit.model)
+        yield unit
+    for name, result in folder.results.items():
+        if (
+            text_in(result, "error")
+            and name not in seen
+            and folder.check_model("metrics_summary", name)
+        ):
+            yield Unit(name, None, None)
 
 
-def _answered(folder: ResultsFolder, paired: set[Path]) -> Iterator[Unit]:
+def _with_files(folder: ResultsFolder) -> Iterator[Unit]:
+    paired: set[Path] = set()
     for path, answered in folder.model_files(ANSWER_FILES):
         beside = folder.path / JUDGED_FILES / f"judged_{path.name}"
         judged = folder.read(beside, JUDGED_FILES) if beside.exists() else None
-        model = _model_of(folder, path, answered, judged)
+        said = answered.model or (judged.model if judged else None)
+        model = _model_of(folder, path, said)
         if judged and judged.model not in (None, model):
-            judged = None  # whoever it is of, it comes later
+            judged = None  # it is of another model, and its turn comes later
         else:
             paired.add(beside)
         if model is not None:
             yield Unit(model, answered, judged)
-
-
-def _only_judged(folder: ResultsFolder, paired: set[Path]) -> Iterator[Unit]:
     for path, judged in folder.model_files(JUDGED_FILES, but=paired):
-        if (model := _model_of(folder, path, judged, None)) is not None:
+        if (model := _model_of(folder, path, judged.model)) is not None:
             yield Unit(model, None, judged)
 
 
-def _failed(folder: ResultsFolder) -> Iterator[Unit]:
-    for name, result in folder.results.items():
-        if result.error and checked(folder, "metrics_summary", name):
-            yield Unit(name, None, None)
-
-
-def _model_of(
-    folder: ResultsFolder, path: Path, first: ModelFile, second: ModelFile | None
-) -> str | None:
-    """Whose file it is, by what stands in it; by its name only if a list tells what that means."""
-    said = first.model or (second.model if second else None)
-    name = said or _listed_as(folder, path)
+def _model_of(folder: ResultsFolder, path: Path, said: str | None) -> str | None:
+    """Return the model that the file names, or that a list has a file of this name for."""
+    listed = (*folder.listed_models, *folder.results)
+    name = said or next((one for one in listed if path.name.endswith(folder.answers_of(one))), None)
     if name is None:
         folder.note(folder.name_of(path), "Nothing in it says of which model it is.")
         return None
-    return checked(folder, folder.name_of(path), name)
-
-
-def _listed_as(folder: ResultsFolder, path: Path) -> str | None:
-    for name in (*folder.listed_models, *folder.results):
-        if path.name.endswith(folder.answers_of(name)):
-            return name
-    return None
-
-
-def checked(folder: ResultsFolder, file: str, name: str) -> str | None:
-    """The name if a model may have it here; else it is noted."""
-    try:
-        return _MODEL.validate_python(name)
-    except ValidationError:
-        folder.note(file, f"{name[:120]!r} can not be the id of a model here.")
-        return None
-
-
-def references_in(folder: ResultsFolder) -> dict[str, str]:
-    """The reference answers, as far as judges were told them."""
-    found: dict[str, str] = {}
-    wanted = set(folder.question_ids)
-    for _, judged in folder.model_files(JUDGED_FILES):
-        for item_id, entry in judged.entries.items():
-            reference = text_in(object_in(entry, "judge_response"), "correct_answer")
-            if reference and item_id in wanted:
-                found.setdefault(item_id, reference)
-        if len(found) == len(wanted):
-            break
-    return found
+    return folder.check_model(folder.name_of(path), name)
