@@ -43,7 +43,7 @@ def with_cost(usage: Usage, prices: Prices) -> Usage:
         + thought * thinking_price
         + (prices.request or 0.0)
     )
-    return usage.costing(cost)
+    return usage.model_copy(update={"cost_usd": cost, "cost_estimated": True})
 
 
 def price_warning(model: Model, budget: Budget) -> str | None:
