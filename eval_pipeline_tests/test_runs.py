@@ -515,9 +515,9 @@ def test_what_failed_is_not_among_the_replies_that_a_run_has(tmp_path: Path) -> 
 
 @pytest.mark.parametrize(
     ("written", "read"),
-    [(None, ()), ("one", ("one",)), ([], ()), (["one", "two"], ("one", "two"))],
+    [([], ()), (["one", "two"], ("one", "two"))],
 )
-def test_a_run_from_before_it_could_carry_over_several_is_read(
+def test_the_runs_that_a_run_carries_over_from_are_read(
     tmp_path: Path, written: object, read: tuple[str, ...]
 ) -> None:
     journal = a_journal(tmp_path, a_run("old", plan=PLAN))

@@ -19,7 +19,7 @@ from eval_pipeline.evaluation.runs import (
     refuse_without_text,
 )
 from eval_pipeline.evaluation.state import Pending, ReplyKey
-from eval_pipeline.evaluation.usage import usual
+from eval_pipeline.evaluation.usage import average_usage
 from eval_pipeline.evaluation.workers import (
     StageProgress,
     WorkedOn,
@@ -193,7 +193,9 @@ class _Predict:
     ) -> float | None:
         """Return the cost by earlier answers in each suite, else by the length of some items."""
         by_suite = pending.by_suite()
-        known = await in_a_thread(usual, self.journal, PREDICTIONS, builder.model.id, by_suite)
+        known = await in_a_thread(
+            average_usage, self.journal, PREDICTIONS, builder.model.id, by_suite
+        )
         usd = 0.0
         for suite, some in by_suite.items():
             each = known[suite].cost_usd

@@ -2,10 +2,11 @@
 
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, NamedTuple, Self
+from functools import wraps
+from typing import Any, NamedTuple, ParamSpec, Self, TypeVar
 
 from pydantic import AwareDatetime, ConfigDict
 from pydantic_core import to_json
@@ -24,6 +25,23 @@ from eval_pipeline.records.outcome import Outcome
 from eval_pipeline.records.prediction import Prediction
 from eval_pipeline.records.run import Run
 from eval_pipeline.suites.items import Places
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def repeat_if_compacted(read: Callable[P, T]) -> Callable[P, T]:
+    """Let a function that reads the journal begin anew when a file was compacted meanwhile."""
+
+    @wraps(read)
+    def repeated(*args: P.args, **options: P.kwargs) -> T:
+        while True:
+            try:
+                return read(*args, **options)
+            except FileCompactedError:  # the lines are in another file now
+                continue
+
+    return repeated
 
 
 class PastRun(Run):
@@ -222,27 +240,19 @@ def find_pending(
     return Pending(wanted.plan, finals.missing(result=failed_too))
 
 
+@repeat_if_compacted
 def final_results(journal: Journal, run: Run) -> Mapping[str, ItemKey]:
-    """Return the ids of the run's final predictions that are results, with their items."""
-    while True:
-        try:
-            return _final_results(journal, run)
-        except FileCompactedError:  # the lines are in another file now
-            continue
+    """Return the ids of the run's final predictions that are results, with their items.
 
-
-def _final_results(journal: Journal, run: Run) -> Mapping[str, ItemKey]:
-    """Read in one pass: the model may still be asked, and the journal grow."""
+    Read in one pass, for the model may still be asked, and the journal grow.
+    """
     finals = FinalPredictions(run.plan, samples=run.samples)
     ids: list[str | None] = [None] * len(finals.replies)
     for brief in journal.read(PREDICTION_BRIEFS, run.model, run.run_id):
         if (reply := finals.add(brief)) is not None:
             ids[reply] = brief.prediction_id if brief.outcome.is_result else None
-    return {
-        found: run.plan[reply % len(run.plan)]
-        for reply, found in enumerate(ids)
-        if found is not None
-    }
+    items = len(run.plan)
+    return {found: run.plan[n % items] for n, found in enumerate(ids) if found is not None}
 
 
 def read_predictions(
@@ -310,11 +320,11 @@ def failed_items(journal: Journal, run: Run) -> set[ItemKey]:
             given = scores.setdefault(one.by, {})
             score = (one.finished_at, one.score)
             given[one.prediction_id] = max(given.get(one.prediction_id, score), score)
-    decisive = max(scores.values(), key=_most_and_last_at_work, default={})
+    decisive = max(
+        scores.values(),
+        key=lambda given: (len(given), max(at for at, _ in given.values())),
+        default={},
+    )
     wrong = {prediction_id for prediction_id, (_, score) in decisive.items() if score < 1}
     fine = Counter(key for prediction_id, key in results.items() if prediction_id not in wrong)
     return {key for key in run.plan if fine[key] < run.samples}
-
-
-def _most_and_last_at_work(scores: Mapping[str, tuple[datetime, float]]) -> tuple[int, datetime]:
-    return len(scores), max(at for at, _ in scores.values())
