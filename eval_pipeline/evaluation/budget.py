@@ -1,4 +1,4 @@
-"""What answers cost, what was spent, and the budgets that end the asking."""
+"""The cost of requests, the money spent, and the budgets that end the asking."""
 
 import asyncio
 from collections import defaultdict
@@ -21,7 +21,7 @@ from eval_pipeline.settings.sections import Budget
 CHARACTERS_PER_TOKEN = 4
 TOKENS_PER_IMAGE = 1000
 TOKENS_PER_REPLY = 1000
-"""What a reply is taken to need until there is one to go by."""
+"""The tokens of a reply until there is one to estimate by."""
 FAILURES_TO_GO_ON_AFTER = 5
 
 
@@ -218,7 +218,7 @@ class _Cost(Record):
 
     @property
     def usd(self) -> float:
-        """What was paid here, for this."""
+        """The cost that was paid here; reused and imported work cost nothing."""
         if self.carried_from or is_foreign(self.request_hash):
             return 0.0
         return self.usage.cost_usd or 0.0

@@ -24,7 +24,7 @@ from eval_pipeline.evaluation.reuse import (
     Versions,
     find_reusable,
 )
-from eval_pipeline.evaluation.runs import OpenRun, which_run
+from eval_pipeline.evaluation.runs import OpenRun, open_run
 from eval_pipeline.evaluation.state import Pending, ReplyKey, repeat_if_compacted
 from eval_pipeline.evaluation.usage import average_usage
 from eval_pipeline.gateways.pool import Gateways
@@ -183,7 +183,8 @@ class _Planner:
     def _plan(self, builder: RequestBuilder) -> ModelPlan:
         model, launch = builder.model, self.launch
         wanted, mode = wanted_run(builder, self.benchmark, launch, self.settings, self.journal)
-        opened = which_run(self.journal, wanted, mode, run_id=launch.run_for(model.id))
+        named = launch.run_for(model.id)
+        opened = open_run(self.journal, wanted, mode, run_id=named, dry_run=True)
         run, reused = opened.run, self._reusable(builder, opened)
         rest = [number for number in opened.pending.numbers if number not in reused.replies]
         left = Pending(run.plan, rest)

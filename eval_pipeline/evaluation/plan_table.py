@@ -10,7 +10,7 @@ from eval_pipeline.evaluation.plan import Limit, ModelPlan, check_budgets, total
 from eval_pipeline.results.tables.format import Cell, FittedTable, about, named
 
 MOST_TOLD = 10
-"""Of many alike, so many are told; JSON has them all."""
+"""How many warnings of one kind are printed; JSON has them all."""
 _PURPOSES = ("run", "model", "day")
 _RUN_CHARACTERS = 8
 _SMALLEST_USD = 0.005
@@ -22,7 +22,7 @@ CAPTION = (
 
 
 def plan_table(plans: Sequence[ModelPlan]) -> FittedTable:
-    """One row per model, the dearest first, and all of them together."""
+    """Return a row per model, the dearest first, and their sum."""
     simulated = bool(plans) and all(plan.simulated for plan in plans)
     columns = ("model", "run", "planned", "there", "calls", "tokens", "USD", "verdicts", "USD")
     table = FittedTable(
@@ -44,16 +44,18 @@ def plan_table(plans: Sequence[ModelPlan]) -> FittedTable:
 
 
 def plan_lines(plans: Sequence[ModelPlan]) -> list[str]:
-    """What the table can not say, in sentences."""
+    """Return sentences that say what the table cannot."""
+    carried, reused = (
+        sum(plan.carried for plan in plans),
+        "Taken over from earlier runs, at no cost",
+    )
+    warnings = [warning for plan in plans for warning in plan.warnings]
     return [
         *_totals(plans),
-        *_taken_over(plans),
+        *([f"{reused}: {_count(carried, 'answer')}."] if carried else []),
         *_cut([plan.why_not for plan in plans if plan.why_not], "models are not asked."),
         *_budgets(check_budgets(plans)),
-        *_cut(
-            [warning for plan in plans for warning in plan.warnings],
-            "warnings; --json has them all.",
-        ),
+        *_cut(warnings, "warnings; --json has them all."),
         "Nobody was asked, and nothing was changed.",
     ]
 
@@ -149,7 +151,7 @@ def _about(one: Estimate) -> str:
 
 
 def _basis(plans: Sequence[ModelPlan]) -> Iterator[str]:
-    """What the numbers rest on."""
+    """Say what the numbers rest on."""
     known = {plan.model for plan in plans if "earlier" in plan.asking.by}
     guessed = {plan.model for plan in plans if BY_LENGTH in plan.asking.by}
     told = []
@@ -162,11 +164,6 @@ def _basis(plans: Sequence[ModelPlan]) -> Iterator[str]:
         told.append(f"{of_whom} on the length of the questions and {replies}")
     if told:
         yield f"It rests {', and '.join(told)}."
-
-
-def _taken_over(plans: Sequence[ModelPlan]) -> Iterator[str]:
-    if carried := sum(plan.carried for plan in plans):
-        yield f"Taken over from earlier runs, at no cost: {_count(carried, 'answer')}."
 
 
 def _budgets(checks: Sequence[Limit]) -> Iterator[str]:
