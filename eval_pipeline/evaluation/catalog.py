@@ -184,7 +184,7 @@ class Look:
 
 @dataclass(frozen=True)
 class Refreshed(Look):
-    """What a refresh found; models that do not answer are not among the selected."""
+    """The result of a refresh; models that do not answer are not among the selected."""
 
     tried: Preflight
 

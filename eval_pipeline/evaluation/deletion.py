@@ -1,4 +1,4 @@
-"""Deleting runs for good, in an order that leaves nothing half done if the process is killed.
+"""Deletion of runs, in an order that can be finished if the process is killed.
 
 A run is moved to the trash first, beginning with its record, so that it is never taken for one that
 has answers missing. Then the DuckDB file is built without it, Dagster's history is told, and the

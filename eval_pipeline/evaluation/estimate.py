@@ -31,7 +31,7 @@ BY_LENGTH = "by the length of the questions"
 
 @dataclass(frozen=True)
 class Estimate:
-    """What calls will use; the cost is None if a price is unknown, `by` says what it rests on."""
+    """The expected use of calls; the cost is None if a price is unknown, `by` names the basis."""
 
     calls: int = 0
     input_tokens: int = 0
@@ -59,7 +59,7 @@ NO_CALLS = Estimate()
 
 
 def sample_places(count: int) -> range:
-    """Return evenly spread places of so many, or all of them if they are not many."""
+    """Return evenly spread places, or all places if the count is small."""
     return range(0, count, -(-count // ENOUGH) or 1)
 
 
@@ -137,7 +137,7 @@ class Judging:
         return asked and not all(grader.judges_answers for grader in self.graders)
 
     def estimate(self, model: str, future: FutureReplies | None) -> Estimate:
-        """Return what all verdicts on this model's replies will use, also on `future` ones."""
+        """Return what all verdicts on this model's replies will use, including `future` ones."""
         answers: dict[str, Counter[str]] = defaultdict(Counter)
         code: Counter[str] = Counter()
         for run in self._runs(model, future):
@@ -274,7 +274,7 @@ def _request(judge: ModelJudge, item: ExamQuestion) -> ChatRequest:
 
 
 def _with_answer(usages: Iterable[Usage], tokens: float) -> list[Usage]:
-    """Return the same for a judge that has to read an answer of so many tokens besides."""
+    """Return the same for a judge that also reads an answer of that many tokens."""
     return [
         one.model_copy(update={"input_tokens": round(tokens + (one.input_tokens or 0))})
         for one in usages

@@ -16,6 +16,7 @@ from eval_pipeline.evaluation.state import (
     JudgeKey,
     JudgementBrief,
     Pending,
+    Replies,
     ReplyKey,
 )
 from eval_pipeline.hashing import fingerprint
@@ -29,7 +30,7 @@ from eval_pipeline.suites.kinds import gaps_hash, graded_alike
 
 log = logging.getLogger(__name__)
 ENOUGH_ALIKE = 50
-"""So many requests of one kind, compared with earlier ones, speak for the others."""
+"""How many compared requests of one kind speak for the others."""
 RequestHash = Callable[[ReplyKey], str]
 A = TypeVar("A", Prediction, Judgement, Diagnosis)
 
@@ -79,7 +80,7 @@ class _Search:
     run: Run
     request_hash: RequestHash
     versions: "Versions"
-    # After so many comparisons with the same result the rest is taken to have it too.
+    # The number of comparisons with one result after which the others are taken to have it too.
     enough: int | None = None
     _results: dict[tuple[str, str, int], Counter[bool]] = field(
         default_factory=lambda: defaultdict(Counter)
@@ -127,7 +128,7 @@ class _Search:
         unchanged = self.versions.compare(earlier, run).graded if any(ids) else bytes(len(run.plan))
         # The same names and ids each time, so that writing again after a crash changes nothing.
         name = f"carried-from-{earlier.run_id}-{fingerprint(ids.tobytes().hex())}"
-        return _ReusedAnswers(self.journal, run, earlier, finals, ids, unchanged, name)
+        return _ReusedAnswers(self.journal, run, earlier, finals.replies, ids, unchanged, name)
 
     def _comparison(self, earlier: Run, pending: Pending) -> Callable[[int, int], bool]:
         """Return whether a reply would be asked for by the request with this `short` hash."""
@@ -162,7 +163,7 @@ class _ReusedAnswers:
     journal: Journal
     run: Run
     earlier: Run
-    finals: FinalPredictions
+    replies: Replies
     # By the reply's number, a short form of the prediction's id; 0 for what is not reused.
     ids: "array[int]"
     # By the item's place, whether its verdicts are reused too.
@@ -190,7 +191,7 @@ class _ReusedAnswers:
                     yield reply, verdict
 
     def write(self, pending: Pending) -> Pending:
-        """Write the answers last, so that none is there without the verdicts and reasons it has."""
+        """Write the answers last, so that none is ever there without its verdicts and diagnoses."""
         if self.count:
             where = (self.run.model, self.run.run_id, self.name)
             self.journal.write_whole(JUDGED, *where, records=self._judgements())
@@ -204,11 +205,9 @@ class _ReusedAnswers:
         return pending.without(self.ids)
 
     def _predictions(self) -> Iterator[Prediction]:
-        everything = self.journal.read(PREDICTIONS, self.earlier.model, self.earlier.run_id)
-        for number, one in enumerate(everything):
-            reply = self.finals.replies.find(one.key, one.sample)
-            is_reused = reply is not None and self.ids[reply]
-            if is_reused and self.finals.is_final(number, one.key, one.sample):
+        for one in self.journal.read(PREDICTIONS, self.earlier.model, self.earlier.run_id):
+            reply = self.replies.find(one.key, one.sample)
+            if reply is not None and self.ids[reply] == short(one.prediction_id):
                 yield self._copy(one)
 
     def _judgements(self) -> Iterator[Judgement]:
@@ -217,7 +216,7 @@ class _ReusedAnswers:
                 yield self._copy(verdict)
 
     def _diagnoses(self) -> Iterator[Diagnosis]:
-        """Reasons were paid for too; but known faults of the item may be others now."""
+        """Yield diagnoses, which were paid for too, unless the item's known faults have changed."""
         said = self.journal.read(DIAGNOSES, self.earlier.model, self.earlier.run_id)
         found = [one for one in said if one.explanation and self._number(one) is not None]
         items = past_items(self.journal, self.run.benchmark_version) if found else {}
@@ -226,18 +225,18 @@ class _ReusedAnswers:
                 yield self._copy(one)
 
     def _reclassified(self) -> Iterator[Reclassification]:
-        """Yield what people say of an item, as long as any of its replies is the same."""
+        """Yield the classifications by people of items of which any reply is reused."""
         items, taken = len(self.run.plan), {n for n, one in enumerate(self.ids) if one}
         for one in self.journal.read(RECLASSIFIED, self.earlier.model, self.earlier.run_id):
             key = ItemKey(one.suite, one.item_id)
             samples = range(self.run.samples) if one.sample is None else [one.sample]
-            numbers = {self.finals.replies.find(key, sample) for sample in samples}
+            numbers = {self.replies.find(key, sample) for sample in samples}
             if any(n is not None and self.unchanged[n % items] for n in numbers & taken):
                 yield one.model_copy(update={"run_id": self.run.run_id})
 
     def _number(self, said: Judgement | JudgementBrief | Diagnosis) -> int | None:
-        """Return the number of the reply it is about, if it is reused with what is said of it."""
-        reply = self.finals.replies.find(said.key, said.sample)
+        """Return the number of the reply that a record is about, if both are reused."""
+        reply = self.replies.find(said.key, said.sample)
         if reply is None or not self.unchanged[reply % len(self.unchanged)]:
             return None
         return reply if self.ids[reply] == short(said.prediction_id) else None
@@ -262,14 +261,14 @@ def _zeros(replies: Sized) -> "array[int]":
 
 
 class Unchanged(NamedTuple):
-    """By the item's place in a plan, whether it is what it was: as a whole, and to the grader."""
+    """For each place in a plan, whether the item is unchanged, and whether its grading is."""
 
     items: Sequence[int]
     graded: Sequence[int]
 
 
 class Versions:
-    """The items of benchmark versions, and what of them has changed: each found out once."""
+    """The items of benchmark versions, and which of them have changed; cached."""
 
     def __init__(self, journal: Journal, current: Benchmark | None = None) -> None:
         self._journal = journal

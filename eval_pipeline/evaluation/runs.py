@@ -36,7 +36,6 @@ class OpenRun:
 
     run: Run
     pending: Pending
-    # Whether it was not opened before.
     is_new: bool = False
 
     @property
