@@ -16,11 +16,11 @@ from eval_pipeline.evaluation.reuse import ENOUGH_ALIKE, Versions, find_reusable
 from eval_pipeline.evaluation.state import Pending, ReplyKey
 from eval_pipeline.gateways.demo.faults import Faults
 from eval_pipeline.gateways.demo.server import DemoGateway
-from eval_pipeline.journal import JUDGED
+from eval_pipeline.journal import JUDGED, RUNS
 from eval_pipeline.records.item import ItemKey
 from eval_pipeline.records.model import Model, Prices
 from eval_pipeline.records.prediction import FREE
-from eval_pipeline.records.run import Mode
+from eval_pipeline.records.run import IMPORTED_FROM, Mode
 from eval_pipeline.runtime import run_async
 from eval_pipeline.settings.sections import PACKAGE
 from eval_pipeline.settings.settings import Settings
@@ -97,6 +97,14 @@ def leave_two_runs_unjudged(stand: Stand) -> None:
     ask(stand, "part", Mode.FRESH, test_filter="q1")
 
 
+def import_one_without_verdicts(stand: Stand) -> None:
+    """Its own judge has not scored it: only a launch that names it does."""
+    ask(stand)
+    (run,) = stand.journal.read(RUNS, "demo/strong")
+    imported = run.model_copy(update={"parameters": {**run.parameters, IMPORTED_FROM: "elsewhere"}})
+    stand.journal.write_whole(RUNS, run.model, run.run_id, records=[imported])
+
+
 def change(stand: Stand, **changes: str) -> None:
     """Another benchmark version, in which q2 has changed; it is not loaded yet."""
     path = stand.settings.root / "questions.jsonl"
@@ -162,6 +170,7 @@ Before = Callable[[Stand], None]
         (fail, Launch("next", Mode.FIX, "ol"), {}, "old 3: 3 calls, 3 verdicts"),
         (leave_two_runs_unjudged, NEXT, {}, "whole 3: 0 calls, 4 verdicts"),
         (leave_two_runs_unjudged, Launch("x", Mode.FIX, "part"), {}, "part 1: 0 calls, 1 verdicts"),
+        (import_one_without_verdicts, NEXT, {}, "new 3: 3 calls, 3 verdicts"),
         (reword, NEXT, {}, "new 3: 1 calls, 1 verdicts"),
         (correct_the_reference, NEXT, {}, "new 3: 0 calls, 1 verdicts"),
         (be_strict, NEXT, {}, "new 3: 0 calls, 3 verdicts"),

@@ -95,7 +95,7 @@ ReplyFormat = Literal["json_schema", "tool", "text"]
 
 
 class Judgement(ReplyRecord):
-    """The verdict on one prediction; `score` is None if there is none (see `reason`)."""
+    """The verdict on one prediction; `score` is None when nobody could tell (see `reason`)."""
 
     judge: str
     judge_version: str
