@@ -10,7 +10,7 @@ from pydantic import AwareDatetime, ConfigDict
 
 from eval_pipeline.gateways.chat import ChatRequest
 from eval_pipeline.gateways.rate_limiter import StopSignal
-from eval_pipeline.journal import Journal, Stream
+from eval_pipeline.journal import DIAGNOSES, JUDGED, PREDICTIONS, REJUDGED, Journal, Stream
 from eval_pipeline.records.base import Record, now
 from eval_pipeline.records.model import Model, Prices
 from eval_pipeline.records.prediction import Usage
@@ -206,12 +206,14 @@ class RunBudget:
                 future.set_result(None)
 
 
-class _Cost(Record):
-    """The cost of a prediction, a judgement or a diagnosis, without the rest of it."""
+class UsageBrief(Record):
+    """The use of one call, without the rest of its prediction, judgement or diagnosis."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(extra="ignore")
 
+    suite: str
     usage: Usage = Usage()
+    graded_by: str | None = None
     carried_from: str | None = None
     request_hash: str = ""
     finished_at: AwareDatetime
@@ -224,7 +226,7 @@ class _Cost(Record):
         return self.usage.cost_usd or 0.0
 
 
-_COSTS = tuple(Stream(name, _Cost) for name in ("predictions", "judged", "rejudged", "diagnoses"))
+_COSTS = [Stream(stream.name, UsageBrief) for stream in (PREDICTIONS, JUDGED, REJUDGED, DIAGNOSES)]
 
 
 class SpendTracker:

@@ -6,19 +6,17 @@ from itertools import islice
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from pydantic import ConfigDict
-
+from eval_pipeline.evaluation.budget import UsageBrief
 from eval_pipeline.evaluation.grading import STEPS, Grader
 from eval_pipeline.evaluation.state import repeat_if_compacted
 from eval_pipeline.journal import JUDGED, Journal, Stream
-from eval_pipeline.records.base import Record
 from eval_pipeline.records.item import Item, ItemKey
 from eval_pipeline.records.prediction import Prediction, Usage
 
 ENOUGH = 200
-"""So many earlier calls, or questions, tell what the others are like."""
+"""How many earlier calls, or questions, an estimate is based on."""
 MOST_READ = 10_000
-"""So far back they are looked for: a suite that has none must not cost a reading of everything."""
+"""How many records are searched, so that a suite without any does not cost a full read."""
 
 
 class AverageUsage(NamedTuple):
@@ -27,16 +25,6 @@ class AverageUsage(NamedTuple):
     calls: int = 0
     output_tokens: float | None = None
     cost_usd: float | None = None
-
-
-class _Used(Record):
-    """What a prediction, a judgement or a diagnosis used, without the rest of it."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-    suite: str
-    usage: Usage = Usage()
-    graded_by: str | None = None
 
 
 @repeat_if_compacted
@@ -50,7 +38,7 @@ def average_usage(
     """Return what the model's answers in each suite, or one judge's verdicts on them, have used."""
     found: dict[str, list[Usage]] = {suite: [] for suite in suites}
     lacking = set(found)
-    for one in islice(journal.read_newest(Stream(stream.name, _Used), model), MOST_READ):
+    for one in islice(journal.read_newest(Stream(stream.name, UsageBrief), model), MOST_READ):
         if not lacking:
             break
         is_known = one.usage.tokens is not None or one.usage.cost_usd is not None
