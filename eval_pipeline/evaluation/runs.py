@@ -92,7 +92,7 @@ def new_run(
     failed: Failed | None = None,
 ) -> Run:
     """Return the run that would be opened now, to be compared with earlier ones."""
-    # How often items are asked does not belong to the filter.
+    # The number of samples does not belong to the filter.
     plan_filter = PlanFilter(**chosen.model_dump(include=set(PlanFilter.model_fields)))
     plan, scope = choose(benchmark.items, model, plan_filter, failed)
     if failed is not None and not plan:

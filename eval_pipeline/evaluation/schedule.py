@@ -19,7 +19,7 @@ NOT_LISTED = "the catalog does not have it as selected and listed (materialize m
 
 @dataclass(frozen=True)
 class Standing:
-    """What is known of a model; `busy` is the id of a Dagster run for it, running or queued.
+    """Facts about a model; `busy` is the id of a Dagster run for it, running or queued.
 
     `barred` is why it cannot be asked at all.
     """
@@ -34,7 +34,7 @@ class Standing:
 
 @dataclass(frozen=True)
 class Decision:
-    """Whether the model is due, from when on (None if unknown), and why."""
+    """A decision whether a model is due, from when on (None if unknown), and why."""
 
     model: str
     due: bool
