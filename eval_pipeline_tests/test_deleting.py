@@ -5,7 +5,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +16,11 @@ from eval_pipeline.errors import RunError
 from eval_pipeline.evaluation.budget import SpendTracker
 from eval_pipeline.evaluation.deletion import (
     DoomedRun,
-    IsAlive,
     RunKey,
     delete_runs,
     doomed_runs,
     finish_deletions,
     in_words,
-    is_at_work,
 )
 from eval_pipeline.evaluation.predict import Launch
 from eval_pipeline.evaluation.reuse import reuse_answers
@@ -143,13 +140,12 @@ def delete(
     warehouse: Warehouse,
     name: str,
     *,
-    is_alive: IsAlive = lambda _, __: False,
     tell: Callable[[Sequence[RunKey]], None] = untold,
 ) -> list[DoomedRun]:
     """As the command does it."""
     doomed = doomed_runs(warehouse, name, finish_deletions(warehouse, tell))
     if doomed:
-        delete_runs(warehouse, doomed, is_alive=is_alive, tell=tell)
+        delete_runs(warehouse, doomed, tell)
     return doomed
 
 
@@ -234,7 +230,7 @@ def test_what_comes_after_the_journal_is_made_up_for_too(
         if at == "forget":
             own.setattr(Journal, "empty_trash", kill)
         tell = kill if at == "tell" else untold
-        delete_runs(warehouse, doomed, is_alive=lambda _, __: False, tell=tell)
+        delete_runs(warehouse, doomed, tell)
 
     assert delete(warehouse, "aaaa", tell=told.extend) == []
 
@@ -293,7 +289,7 @@ def test_a_run_that_is_alive_is_left_alone(warehouse: Warehouse) -> None:
         hold_run_lock(journal.root, DOOMED),
         pytest.raises(RunError, match="run aaaa-1 is at work"),
     ):
-        delete(warehouse, "aaaa", is_alive=partial(is_at_work, journal))
+        delete(warehouse, "aaaa")
 
     assert kept(journal) == files
 
@@ -322,13 +318,13 @@ def test_a_run_that_another_launch_continues_is_left_alone(
         assert holder.stdout and holder.stdout.readline() == "alive\n"
         if refused:
             with pytest.raises(RunError, match="run aaaa-1 is at work"):
-                delete(warehouse, name, is_alive=partial(is_at_work, journal))
+                delete(warehouse, name)
         else:
-            delete(warehouse, name, is_alive=partial(is_at_work, journal))
+            delete(warehouse, name)
         holder.communicate("\n")
 
     assert (kept(journal) == files) is refused
-    delete(warehouse, "demo/strong@aaaa", is_alive=partial(is_at_work, journal))
+    delete(warehouse, "demo/strong@aaaa")
 
 
 def test_answers_that_another_run_took_over_stay_and_are_judged(stand: Stand) -> None:

@@ -46,7 +46,11 @@ def test_the_last_words_are_those_of_whole_predictions(spoken: list[Prediction])
     keys = [ItemKey("sample", name) for name in NAMES]
     briefs = [PredictionBrief.model_validate_json(one.model_dump_json()) for one in spoken]
 
-    words = FinalPredictions(keys, briefs, SAMPLES)
+    words = FinalPredictions(keys, samples=SAMPLES)
+    final = {}
+    for one, brief in zip(spoken, briefs, strict=True):
+        if (reply := words.add(brief)) is not None:
+            final[reply] = one
 
     whole = [ReplyKey(key, sample) for sample in range(SAMPLES) for key in keys]
     known = {
@@ -55,9 +59,8 @@ def test_the_last_words_are_those_of_whole_predictions(spoken: list[Prediction])
         for key, one in latest(one for one in spoken if one.sample == sample).items()
         if key in keys
     }
-    last = [one for n, one in enumerate(spoken) if words.is_final(n, one.key, one.sample)]
     done = {reply for reply, one in known.items() if one.outcome.is_result}
-    assert sorted(map(id, last)) == sorted(map(id, known.values()))
+    assert sorted(map(id, final.values())) == sorted(map(id, known.values()))
     unsaid = [reply for reply in whole if reply not in known]
     assert list(Pending(keys, words.missing(result=False))) == unsaid
     unknown = [reply for reply in whole if reply not in done]

@@ -106,8 +106,7 @@ def test_a_runs_parameters_tell_of_coding_prompts_only_if_it_asks_for_code(tmp_p
             settings.plan.model_copy(update={"test_filter": test_filter}),
             experiment_name=experiment,
             experiment=settings.experiments[experiment],
-            system_prompt_hash=fingerprint(prompts.exam),
-            coding_prompt_hash=prompts.coding_hash,
+            prompts=prompts,
         )
         return set(run.parameters)
 
@@ -193,8 +192,7 @@ def test_a_runs_parameters_tell_of_guidelines_of_questions_only_if_it_asks_with_
             settings.plan.model_copy(update={"test_filter": test_filter}),
             experiment_name="default",
             experiment=settings.experiments["default"],
-            system_prompt_hash=fingerprint(prompts.exam),
-            exam_guidelines_hashes=prompts.exam_guidelines_hashes,
+            prompts=prompts,
         )
         return run.parameters.get("exam_guidelines_hashes")
 

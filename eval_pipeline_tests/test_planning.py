@@ -12,15 +12,15 @@ from eval_pipeline.errors import RunError
 from eval_pipeline.evaluation.grading import STEPS
 from eval_pipeline.evaluation.plan import ModelPlan, check_budgets, draw_up
 from eval_pipeline.evaluation.predict import Launch
-from eval_pipeline.evaluation.reuse import ENOUGH_ALIKE, RequestMatcher, Versions, short
-from eval_pipeline.evaluation.state import ReplyKey
+from eval_pipeline.evaluation.reuse import ENOUGH_ALIKE, Versions, find_reusable
+from eval_pipeline.evaluation.state import Pending, ReplyKey
 from eval_pipeline.gateways.demo.faults import Faults
 from eval_pipeline.gateways.demo.server import DemoGateway
-from eval_pipeline.journal import JUDGED
+from eval_pipeline.journal import JUDGED, RUNS
 from eval_pipeline.records.item import ItemKey
 from eval_pipeline.records.model import Model, Prices
 from eval_pipeline.records.prediction import FREE
-from eval_pipeline.records.run import Mode
+from eval_pipeline.records.run import IMPORTED_FROM, Mode
 from eval_pipeline.runtime import run_async
 from eval_pipeline.settings.sections import PACKAGE
 from eval_pipeline.settings.settings import Settings
@@ -97,6 +97,14 @@ def leave_two_runs_unjudged(stand: Stand) -> None:
     ask(stand, "part", Mode.FRESH, test_filter="q1")
 
 
+def import_one_without_verdicts(stand: Stand) -> None:
+    """Its own judge has not scored it: only a launch that names it does."""
+    ask(stand)
+    (run,) = stand.journal.read(RUNS, "demo/strong")
+    imported = run.model_copy(update={"parameters": {**run.parameters, IMPORTED_FROM: "elsewhere"}})
+    stand.journal.write_whole(RUNS, run.model, run.run_id, records=[imported])
+
+
 def change(stand: Stand, **changes: str) -> None:
     """Another benchmark version, in which q2 has changed; it is not loaded yet."""
     path = stand.settings.root / "questions.jsonl"
@@ -162,6 +170,7 @@ Before = Callable[[Stand], None]
         (fail, Launch("next", Mode.FIX, "ol"), {}, "old 3: 3 calls, 3 verdicts"),
         (leave_two_runs_unjudged, NEXT, {}, "whole 3: 0 calls, 4 verdicts"),
         (leave_two_runs_unjudged, Launch("x", Mode.FIX, "part"), {}, "part 1: 0 calls, 1 verdicts"),
+        (import_one_without_verdicts, NEXT, {}, "new 3: 3 calls, 3 verdicts"),
         (reword, NEXT, {}, "new 3: 1 calls, 1 verdicts"),
         (correct_the_reference, NEXT, {}, "new 3: 0 calls, 1 verdicts"),
         (be_strict, NEXT, {}, "new 3: 0 calls, 3 verdicts"),
@@ -200,8 +209,8 @@ def test_what_is_there_and_what_is_taken_over_are_told_apart(stand: Stand) -> No
     (same,) = plans_of(stand, STRONG)
     (more,) = plans_of(stand, STRONG, settings=set_here(stand, samples=2))
 
-    assert (same.done, same.carried, same.asking.calls) == (2, 0, 1)
-    assert (more.done, more.carried, more.asking.calls) == (0, 2, 4)
+    assert (same.answered, same.carried, same.asking.calls) == (2, 0, 1)
+    assert (more.answered, more.carried, more.asking.calls) == (0, 2, 4)
 
 
 def test_before_there_is_an_answer_the_length_of_the_questions_tells(stand: Stand) -> None:
@@ -352,7 +361,7 @@ def test_models_that_open_a_run_together_draw_on_one_budget(stand: Stand) -> Non
 
     checks = check_budgets(plans_of(stand, *both, settings=settings, judging=False))
 
-    needed = {(one.limit.purpose, one.limit.model): one.needed_usd for one in checks}
+    needed = {(one.purpose, one.model): one.needed_usd for one in checks}
     assert needed == pytest.approx(
         {
             ("day", None): 3.0,
@@ -361,7 +370,7 @@ def test_models_that_open_a_run_together_draw_on_one_budget(stand: Stand) -> Non
             ("model", "demo/weak"): 1.5,
         }
     )
-    assert [one.limit.purpose for one in checks if not one.holds] == ["run"]
+    assert [one.purpose for one in checks if not one.holds] == ["run"]
 
 
 def test_what_a_run_has_cost_already_is_no_longer_there_for_it(stand: Stand) -> None:
@@ -444,22 +453,24 @@ def test_of_many_requests_alike_some_are_compared_and_of_changed_ones_all(tmp_pa
         for n in range(400)
     ]
     before, after = a_benchmark(*old), a_benchmark(*new)
-    journal = a_journal(tmp_path, benchmark=before)
-    run = a_run("new", plan=after.items, benchmark_version=after.version.benchmark_version)
-    earlier = a_run("old", plan=(), benchmark_version=before.version.benchmark_version)
+    earlier = a_run("old", plan=before.items, benchmark_version=before.version.benchmark_version)
+    asked = [
+        a_prediction(item.id, run_id="old", request_hash=item.question)
+        for item in before.items.values()
+    ]
+    journal = a_journal(tmp_path, earlier, *asked, *map(a_judgement, asked), benchmark=before)
+    version = after.version.benchmark_version
+    run = a_run("new", plan=after.items, benchmark_version=version, carry_from=("old",))
     built: list[ItemKey] = []
 
     def request_hash(reply: ReplyKey) -> str:
         built.append(reply.key)
         return after.items[reply.key].question
 
-    alike = RequestMatcher(run, Versions(journal, after), request_hash)
-    found = [
-        alike(earlier, number, short(item.question))
-        for number, item in enumerate(before.items.values())
-    ]
+    pending = Pending(run.plan, range(run.planned))
+    found = find_reusable(journal, run, pending, request_hash, Versions(journal, after))
 
-    assert [number for number, same in enumerate(found) if not same] == [99, 199, 299, 399]
+    assert set(range(400)) - found.replies == {99, 199, 299, 399}
     assert len(built) == ENOUGH_ALIKE + 4
 
 

@@ -71,7 +71,7 @@ def test_a_plan_fits_into_a_narrow_terminal(width: int) -> None:
         "a-vendor-of-models/" + "very-" * 10 + "large",
         run_id="0123456789abcdef",
         planned=250_000,
-        done=125_000,
+        answered=125_000,
         asking=Estimate(125_000, 10**9, 10**9, 12_480.5, LENGTH),
         judging=usd(1_000, 250_000),
     )
@@ -124,7 +124,7 @@ def test_of_a_model_that_is_new_to_a_suite_both_are_told() -> None:
 
 
 def test_where_nothing_is_left_there_is_nothing_to_estimate() -> None:
-    done = a_plan(planned=3, done=3, limits=(of_run(20, 19),))
+    done = a_plan(planned=3, answered=3, limits=(of_run(20, 19),))
 
     assert plan_lines([done]) == [
         "Nothing is left to ask or to judge.",
@@ -230,7 +230,7 @@ def test_programs_get_every_number_and_null_for_what_is_unknown() -> None:
             "b/priced",
             run_id="old",
             planned=30,
-            done=15,
+            answered=15,
             carried=5,
             asking=usd(2),
             judging=usd(1, 5),

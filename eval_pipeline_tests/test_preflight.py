@@ -140,7 +140,8 @@ def test_a_model_for_which_nobody_answers_is_kept_out(
 
         assert list(found.kept_out) == ["demo/strong"]
         assert found.kept_out["demo/strong"].startswith(reason)
-        assert found.warnings == (f"demo/strong is kept out: {found.kept_out['demo/strong']}",)
+        why = found.kept_out["demo/strong"].rstrip(".")
+        assert found.warnings == (f"Gateway 'demo': 1 model is kept out (demo/strong): {why}.",)
         assert gateway.requests["demo/strong"] == 1
 
 

@@ -20,6 +20,7 @@ from eval_pipeline.records.outcome import Outcome
 from eval_pipeline.records.prediction import Prediction
 from eval_pipeline.records.run import Mode, PlanFilter, Run, Scope
 from eval_pipeline.settings.sections import Experiment, Plan
+from eval_pipeline.suites.kinds import Prompts
 from eval_pipeline_tests.builders import (
     NOON,
     a_benchmark,
@@ -100,10 +101,10 @@ def test_a_plan_has_the_very_keys_of_the_items() -> None:
         "new",
         a_model(),
         benchmark,
-        PlanFilter(),
+        Plan(),
         experiment_name="default",
         experiment=Experiment(),
-        system_prompt_hash="",
+        prompts=Prompts(""),
     )
 
     assert list(map(id, run.plan)) == list(map(id, benchmark.items))
@@ -327,8 +328,7 @@ def test_how_often_an_item_is_asked_is_no_part_of_the_filter() -> None:
         Plan(max_samples=1, samples=5),
         experiment_name="default",
         experiment=Experiment(),
-        system_prompt_hash="",
-        samples=5,
+        prompts=Prompts(""),
     )
 
     assert (run.samples, len(run.plan), run.planned) == (5, 1, 5)
@@ -515,9 +515,9 @@ def test_what_failed_is_not_among_the_replies_that_a_run_has(tmp_path: Path) -> 
 
 @pytest.mark.parametrize(
     ("written", "read"),
-    [(None, ()), ("one", ("one",)), ([], ()), (["one", "two"], ("one", "two"))],
+    [([], ()), (["one", "two"], ("one", "two"))],
 )
-def test_a_run_from_before_it_could_carry_over_several_is_read(
+def test_the_runs_that_a_run_carries_over_from_are_read(
     tmp_path: Path, written: object, read: tuple[str, ...]
 ) -> None:
     journal = a_journal(tmp_path, a_run("old", plan=PLAN))

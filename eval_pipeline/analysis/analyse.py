@@ -18,7 +18,7 @@ from eval_pipeline.analysis.failures import Failure, find_failed, find_latest, t
 from eval_pipeline.evaluation.budget import SpendTracker, price_warning
 from eval_pipeline.evaluation.catalog import look_up
 from eval_pipeline.evaluation.requests import ModelClient, model_client
-from eval_pipeline.evaluation.usage import usual
+from eval_pipeline.evaluation.usage import average_usage
 from eval_pipeline.evaluation.workers import (
     StageProgress,
     WorkerPool,
@@ -314,7 +314,9 @@ class _Analyse:
         by_suite: dict[str, list[Failure]] = defaultdict(list)
         for failure in failures:
             by_suite[failure.suite].append(failure)
-        known = await in_a_thread(usual, self.journal, DIAGNOSES, failures[0].model, by_suite)
+        known = await in_a_thread(
+            average_usage, self.journal, DIAGNOSES, failures[0].model, by_suite
+        )
         usd = 0.0
         for suite, some in by_suite.items():
             each = known[suite].cost_usd

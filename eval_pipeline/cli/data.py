@@ -76,7 +76,6 @@ def _delete(choose: "Callable[..., Sequence[DoomedRun]]", *, yes: bool, as_json:
         RunKey,
         delete_runs,
         finish_deletions,
-        is_at_work,
     )
     from eval_pipeline.journal.deployment import refuse_production
     from eval_pipeline.settings.settings import Settings
@@ -90,8 +89,7 @@ def _delete(choose: "Callable[..., Sequence[DoomedRun]]", *, yes: bool, as_json:
     doomed = choose(warehouse, finished=finished)
     if doomed:
         _make_sure(doomed, yes=yes, as_json=as_json)
-        is_alive = partial(is_at_work, warehouse.journal)
-        delete_runs(warehouse, doomed, is_alive=is_alive, tell=tell)
+        delete_runs(warehouse, doomed, tell)
     if as_json:
         print_json([*map(RunKey._asdict, finished), *map(DoomedRun._asdict, doomed)])
         return

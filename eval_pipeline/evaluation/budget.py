@@ -1,4 +1,4 @@
-"""What answers cost, what was spent, and the budgets that end the asking."""
+"""The cost of requests, the money spent, and the budgets that end the asking."""
 
 import asyncio
 from collections import defaultdict
@@ -10,7 +10,7 @@ from pydantic import AwareDatetime, ConfigDict
 
 from eval_pipeline.gateways.chat import ChatRequest
 from eval_pipeline.gateways.rate_limiter import StopSignal
-from eval_pipeline.journal import Journal, Stream
+from eval_pipeline.journal import DIAGNOSES, JUDGED, PREDICTIONS, REJUDGED, Journal, Stream
 from eval_pipeline.records.base import Record, now
 from eval_pipeline.records.model import Model, Prices
 from eval_pipeline.records.prediction import Usage
@@ -21,7 +21,7 @@ from eval_pipeline.settings.sections import Budget
 CHARACTERS_PER_TOKEN = 4
 TOKENS_PER_IMAGE = 1000
 TOKENS_PER_REPLY = 1000
-"""What a reply is taken to need until there is one to go by."""
+"""The tokens of a reply until there is one to estimate by."""
 FAILURES_TO_GO_ON_AFTER = 5
 
 
@@ -43,7 +43,7 @@ def with_cost(usage: Usage, prices: Prices) -> Usage:
         + thought * thinking_price
         + (prices.request or 0.0)
     )
-    return usage.costing(cost)
+    return usage.model_copy(update={"cost_usd": cost, "cost_estimated": True})
 
 
 def price_warning(model: Model, budget: Budget) -> str | None:
@@ -206,25 +206,27 @@ class RunBudget:
                 future.set_result(None)
 
 
-class _Cost(Record):
-    """The cost of a prediction, a judgement or a diagnosis, without the rest of it."""
+class UsageBrief(Record):
+    """The use of one call, without the rest of its prediction, judgement or diagnosis."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(extra="ignore")
 
+    suite: str
     usage: Usage = Usage()
+    graded_by: str | None = None
     carried_from: str | None = None
     request_hash: str = ""
     finished_at: AwareDatetime
 
     @property
     def usd(self) -> float:
-        """What was paid here, for this."""
+        """The cost that was paid here; reused and imported work cost nothing."""
         if self.carried_from or is_foreign(self.request_hash):
             return 0.0
         return self.usage.cost_usd or 0.0
 
 
-_COSTS = tuple(Stream(name, _Cost) for name in ("predictions", "judged", "rejudged", "diagnoses"))
+_COSTS = [Stream(stream.name, UsageBrief) for stream in (PREDICTIONS, JUDGED, REJUDGED, DIAGNOSES)]
 
 
 class SpendTracker:

@@ -1,9 +1,9 @@
-"""The catalog as it is refreshed: models are listed, selected and asked one tiny question."""
+"""Refreshing the catalog: models are listed, selected and asked one tiny question."""
 
 import asyncio
 import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import NamedTuple
@@ -33,11 +33,9 @@ from eval_pipeline.settings.settings import Settings
 
 AT_ONCE = 20
 LONGEST_S = 30.0
-QUESTION = "Say yes."
 # The least that the responses API takes; one token is enough elsewhere.
 LEAST_TOKENS = {"responses": 16}
-
-_NOBODY_ANSWERS = {
+_MODEL_FAILS = {
     Outcome.UNKNOWN_MODEL,
     Outcome.FORBIDDEN,
     Outcome.SERVER_ERROR,
@@ -46,85 +44,77 @@ _NOBODY_ANSWERS = {
     Outcome.INVALID_REPLY,
     Outcome.CUT_STREAM,
 }
-_GATEWAYS_TROUBLE = {Outcome.AUTH, Outcome.NO_CREDIT}
+# A bad key or an empty account says nothing about the model.
+_GATEWAY_FAILS = {Outcome.AUTH, Outcome.NO_CREDIT}
 
 
 class Preflight(NamedTuple):
-    """The models for which nobody answers, each with the reason, and what to warn of."""
+    """The models that do not answer, each with the reason, and warnings."""
 
     kept_out: Mapping[str, str]
     warnings: tuple[str, ...]
 
 
-NOBODY_TRIED = Preflight({}, ())
-
-
 async def preflight(
-    models: Iterable[Model], settings: Settings, *, longest_s: float = LONGEST_S
+    models: Sequence[Model], settings: Settings, *, longest_s: float = LONGEST_S
 ) -> Preflight:
-    """Asks each model once, several at a time; what says that somebody is there is enough."""
-    async with Gateways(settings) as gateways:
-        trial = _Trial(gateways, Deadline(longest_s))
-        async with asyncio.TaskGroup() as group:
-            for model in models:
-                group.create_task(trial.ask(model))
-    kept_out = dict(sorted(trial.kept_out.items()))
-    return Preflight(
-        kept_out,
-        (
-            *(
-                f"The models of gateway '{gateway}' are taken without a trial: {why}"
-                for gateway, why in sorted(trial.troubled.items())
-            ),
-            *(f"{model} is kept out: {why}" for model, why in kept_out.items()),
-        ),
+    """Ask each model once, several at a time; a gateway that fails for all is found out once."""
+    kept_out: dict[str, str] = {}
+    troubled: dict[str, str] = {}
+    slots, deadline = asyncio.Semaphore(AT_ONCE), Deadline(longest_s)
+
+    async def ask(model: Model) -> None:
+        async with slots:
+            if model.gateway in troubled:
+                return
+            try:
+                provider = replace(gateways.provider(model), deadline=deadline)
+                await provider.complete(_smallest_request(model))
+            except SettingsError as error:
+                troubled[model.gateway] = str(error)
+            except ProviderError as error:
+                if error.outcome in _GATEWAY_FAILS:
+                    troubled.setdefault(model.gateway, f"{error.outcome}: {error}")
+                elif error.outcome in _MODEL_FAILS:
+                    kept_out[model.id] = f"{error.outcome}: {error}"
+
+    async with Gateways(settings) as gateways, asyncio.TaskGroup() as group:
+        for model in models:
+            group.create_task(ask(model))
+    untried = (
+        f"The models of gateway '{gateway}' are taken without a trial: {why}"
+        for gateway, why in sorted(troubled.items())
+    )
+    warnings = (*untried, *_kept_out_sentences(models, kept_out))
+    return Preflight(dict(sorted(kept_out.items())), warnings)
+
+
+def _smallest_request(model: Model) -> ChatRequest:
+    return ChatRequest(
+        model=model.request_name,
+        messages=({"role": "user", "content": "Say yes."},),
+        max_tokens=LEAST_TOKENS.get(model.dialect, 1),
+        stream=model.streaming,
     )
 
 
-@dataclass(frozen=True)
-class _Trial:
-    """Who answers for none of its models is found out once; who asks does not insist."""
-
-    gateways: Gateways
-    deadline: Deadline
-    places: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
-    kept_out: dict[str, str] = field(default_factory=dict)
-    troubled: dict[str, str] = field(default_factory=dict)
-
-    async def ask(self, model: Model) -> None:
-        async with self.places:
-            if model.gateway in self.troubled:
-                return
-            try:
-                await self._complete(model)
-            except SettingsError as error:
-                self.troubled[model.gateway] = str(error)
-            except ProviderError as error:
-                self._heed(model, error)
-
-    async def _complete(self, model: Model) -> None:
-        provider = replace(self.gateways.provider(model), deadline=self.deadline)
-        await provider.complete(
-            ChatRequest(
-                model=model.request_name,
-                messages=({"role": "user", "content": QUESTION},),
-                max_tokens=LEAST_TOKENS.get(model.dialect, 1),
-                stream=model.streaming,
-            )
-        )
-
-    def _heed(self, model: Model, error: ProviderError) -> None:
-        """A bad key or an empty purse says nothing about the model."""
-        if error.outcome in _GATEWAYS_TROUBLE:
-            self.troubled.setdefault(model.gateway, f"{error.outcome}: {error}")
-        elif error.outcome in _NOBODY_ANSWERS:
-            self.kept_out[model.id] = f"{error.outcome}: {error}"
+def _kept_out_sentences(models: Iterable[Model], reasons: Mapping[str, str]) -> Iterator[str]:
+    """Yield a sentence for each gateway and reason."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for model in models:
+        if model.id in reasons:
+            groups.setdefault((model.gateway, reasons[model.id]), []).append(model.id)
+    for (gateway, why), names in groups.items():
+        more = len(names) - MOST_NAMED
+        told = ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+        who = "1 model is" if len(names) == 1 else f"{len(names)} models are"
+        yield f"Gateway '{gateway}': {who} kept out ({told}): {why.rstrip('.')}."
 
 
 TRIED_AGAIN_AFTER = timedelta(days=1)
-"""When a model that was kept out is by itself a reason to refresh."""
+"""How long ago a model was kept out if it is by itself a reason to refresh."""
 MOST_NAMED = 3
-"""So many models are named of those that are kept out for one reason."""
+"""How many models are named of those that are kept out for one reason."""
 NOTHING_SELECTED = (
     "No model is selected, so nothing is changed. See [selection] in eval_pipeline.toml "
     "and the variable MODELS."
@@ -134,7 +124,7 @@ log = logging.getLogger(__name__)
 
 
 class Changes(NamedTuple):
-    """The partitions that come and go."""
+    """The partitions to add and to remove."""
 
     added: tuple[str, ...]
     removed: tuple[str, ...]
@@ -154,12 +144,12 @@ class Look:
 
     @cached_property
     def news(self) -> CatalogChanges:
-        """What has changed since each gateway answered last."""
+        """The changes since each gateway answered last."""
         return compare(self.past, self.catalog)
 
     @property
     def newly_selected(self) -> tuple[Model, ...]:
-        """Those that can not be partitions yet: they were not selected or not listed last time."""
+        """Models that cannot be partitions yet: not selected or not listed last time."""
         running = {name for name, one in self.past.listed.items() if one.selected}
         return tuple(model for model in self.selected.models if model.id not in running)
 
@@ -170,7 +160,7 @@ class Look:
         return f"{len(self.catalog.models)} models at {gateways}"
 
     def missing(self, partitions: Iterable[str]) -> tuple[str, ...]:
-        """Selected models that are no partitions, though nobody has just found them dead."""
+        """Return selected models that are no partitions, unless they just failed to answer."""
         there, then = set(partitions), now() - TRIED_AGAIN_AFTER
         dead = {
             name
@@ -180,12 +170,12 @@ class Look:
         return tuple(one.id for one in self.selected.models if one.id not in there | dead)
 
     def reasons(self, partitions: Iterable[str]) -> list[str]:
-        """Why the catalog is to be refreshed, in sentences; none if nothing has changed."""
+        """Return why the catalog is to be refreshed, in sentences; none if nothing has changed."""
         missing = ", ".join(shortened(self.missing(partitions)))
         return [*self.news.sentences(), *([f"Not a partition yet: {missing}."] if missing else [])]
 
     def fingerprint(self, partitions: Iterable[str]) -> str:
-        """The same for the same reasons; but after a refresh, and on another day, they are new."""
+        """Return a hash of these reasons, which are new after a refresh and on another day."""
         appeared, vanished, repriced, _ = self.news
         changes = (appeared, vanished, repriced, self.missing(partitions))
         times = f"{self.past.refreshed_at} {now():%Y-%m-%d}"
@@ -194,7 +184,7 @@ class Look:
 
 @dataclass(frozen=True)
 class Refreshed(Look):
-    """What a refresh found; models for which nobody answers are not among the selected."""
+    """The result of a refresh; models that do not answer are not among the selected."""
 
     tried: Preflight
 
@@ -203,9 +193,9 @@ class Refreshed(Look):
         return (*super().warnings, *self.tried.warnings)
 
     def changes(self, partitions: Iterable[str], busy: Collection[str] = ()) -> Changes:
-        """Partitions in step with the selection; those of a gateway that failed to answer stay.
+        """Return the changes that bring the partitions in step with the selection.
 
-        So do those that somebody is at work on.
+        Those of a gateway that failed to answer stay, and so do busy ones.
         """
         there, wanted = set(partitions), {model.id for model in self.selected.models}
         known, failed = self.past.latest, self.catalog.failed
@@ -218,7 +208,7 @@ class Refreshed(Look):
 
 
 async def look(settings: Settings, journal: Journal) -> Look:
-    """Asks every gateway for its models; nothing is journalled, and no model is asked."""
+    """Request every gateway's list of models; nothing is journalled, and no model is asked."""
     past = PreviousCatalog.of(journal.read(SIGHTINGS))
     async with Gateways(settings) as gateways:
         catalog = await fetch(settings, gateways.lent_client, redact=settings.redact)
@@ -227,17 +217,26 @@ async def look(settings: Settings, journal: Journal) -> Look:
 
 
 async def refresh(settings: Settings, journal: Journal) -> Refreshed:
-    """Looks, tries the models that are newly selected, and journals what was seen."""
+    """Look, ask each newly selected model once, and journal what was seen."""
     seen = await look(settings, journal)
     _warn(seen.warnings)
     if not seen.selected.models:
         raise RunError(f"{NOTHING_SELECTED} {' '.join(seen.selected.warnings)}".strip())
     wanted = settings.automation.preflight
-    tried = await preflight(seen.newly_selected, settings) if wanted else NOBODY_TRIED
-    tried = _told_together(tried, seen.selected.models)
+    tried = await preflight(seen.newly_selected, settings) if wanted else Preflight({}, ())
     _warn(tried.warnings)
-    refreshed = _without_dead(seen, tried)
-    _keep(refreshed, journal, {gateway.name for gateway in settings.gateways})
+    alive = tuple(model for model in seen.selected.models if model.id not in tried.kept_out)
+    if not alive:
+        said = shortened(tuple(_kept_out_sentences(seen.selected.models, tried.kept_out)))
+        raise RunError(
+            "Nobody answers for any of the selected models, so nothing is changed. To select "
+            f"them all the same: preflight = false under [automation]. {' '.join(said)}"
+        )
+    selected = Selected(alive, seen.selected.warnings)
+    refreshed = Refreshed(seen.catalog, selected, seen.past, tried)
+    moment = now()
+    records = _sightings(refreshed, {gateway.name for gateway in settings.gateways}, moment)
+    journal.write_whole(SIGHTINGS, f"{moment:%Y%m%dT%H%M%S.%f}", records=records)
     for sentence in refreshed.news.sentences():
         log.info(sentence)
     return refreshed
@@ -248,43 +247,9 @@ def _warn(warnings: Iterable[str]) -> None:
         log.warning(warning)
 
 
-def _without_dead(seen: Look, tried: Preflight) -> Refreshed:
-    alive = tuple(model for model in seen.selected.models if model.id not in tried.kept_out)
-    if not alive:
-        said = shortened(tuple(_kept_out(seen.selected.models, tried.kept_out)))
-        raise RunError(
-            "Nobody answers for any of the selected models, so nothing is changed. To select "
-            f"them all the same: preflight = false under [automation]. {' '.join(said)}"
-        )
-    return Refreshed(seen.catalog, Selected(alive, seen.selected.warnings), seen.past, tried)
-
-
-def _told_together(tried: Preflight, models: Sequence[Model]) -> Preflight:
-    """The same with one warning for all that a gateway's trouble keeps out, not one for each."""
-    others = [one for one in tried.warnings if one.partition(" ")[0] not in tried.kept_out]
-    return Preflight(tried.kept_out, (*others, *_kept_out(models, tried.kept_out)))
-
-
-def _kept_out(models: Sequence[Model], reasons: Mapping[str, str]) -> Iterator[str]:
-    """A sentence for each gateway and reason."""
-    groups: dict[tuple[str, str], list[str]] = {}
-    for model in models:
-        if model.id in reasons:
-            groups.setdefault((model.gateway, reasons[model.id]), []).append(model.id)
-    for (gateway, why), names in groups.items():
-        more = len(names) - MOST_NAMED
-        told = ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
-        who = "1 model is" if len(names) == 1 else f"{len(names)} models are"
-        yield f"Gateway '{gateway}': {who} kept out ({told}): {why.rstrip('.')}."
-
-
-def _keep(refreshed: Refreshed, journal: Journal, gateways: Collection[str]) -> None:
-    moment = now()
-    records = [*_seen(refreshed, moment), *_gone(refreshed, gateways, moment)]
-    journal.write_whole(SIGHTINGS, f"{moment:%Y%m%dT%H%M%S.%f}", records=records)
-
-
-def _seen(refreshed: Refreshed, moment: datetime) -> Iterator[Sighting]:
+def _sightings(
+    refreshed: Refreshed, gateways: Collection[str], moment: datetime
+) -> Iterator[Sighting]:
     chosen = {model.id for model in refreshed.selected.models}
     for model in refreshed.catalog.models:
         yield Sighting(
@@ -293,19 +258,16 @@ def _seen(refreshed: Refreshed, moment: datetime) -> Iterator[Sighting]:
             kept_out=refreshed.tried.kept_out.get(model.id),
             seen_at=moment,
         )
-
-
-def _gone(refreshed: Refreshed, gateways: Collection[str], moment: datetime) -> Iterator[Sighting]:
-    """What went with its gateway: nobody asks that again, and so it would stay listed for ever."""
-    there = {model.id for model in refreshed.catalog.models}
+    # A gateway that left the settings is not asked again: its models would stay listed for ever.
+    listed = {model.id for model in refreshed.catalog.models}
     for name, one in refreshed.past.listed.items():
-        if name not in there and one.model.gateway not in gateways:
+        if name not in listed and one.model.gateway not in gateways:
             changes = {"listed": False, "selected": False, "seen_at": moment}
             yield one.model_copy(update=changes)
 
 
 def pick(models: Sequence[Model], chosen: Selection, selection: Selection) -> list[Model]:
-    """Those that a launch chooses, less what the settings exclude; patterns must mean something."""
+    """Return the models that a launch chooses, less what the settings exclude."""
     picked = select(models, chosen, text_only=False)
     if picked.warnings:
         raise RunError(" ".join(picked.warnings))
@@ -318,19 +280,19 @@ def pick(models: Sequence[Model], chosen: Selection, selection: Selection) -> li
 
 
 def listed_models(journal: Journal) -> list[Model]:
-    """Every model that its gateway listed when it was asked last."""
+    """Return every model that its gateway listed when it was asked last."""
     listed = PreviousCatalog.of(journal.read(SIGHTINGS)).listed
     return [sighting.model for sighting in listed.values()]
 
 
 def known_models(journal: Journal) -> Mapping[str, Model]:
-    """Every model ever seen, as it was described last."""
+    """Return every model ever seen, as it was described last."""
     latest = PreviousCatalog.of(journal.read(SIGHTINGS)).latest
     return {name: sighting.model for name, sighting in latest.items()}
 
 
 def look_up(journal: Journal, model_ids: Iterable[str]) -> list[Model]:
-    """These models as they were described last."""
+    """Return these models as they were described last."""
     known, found = known_models(journal), []
     for model_id in model_ids:
         if model_id not in known:

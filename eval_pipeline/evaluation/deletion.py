@@ -1,16 +1,16 @@
-"""Deleting runs for good: what would go with them, and away with it, in order if killed meanwhile.
+"""Deletion of runs, in an order that can be finished if the process is killed.
 
-A run is set aside first, beginning with its record, so that it is never taken for one that has
-answers missing. Then the DuckDB file is built without it, Dagster's history is told, and what was
-set aside is deleted. Whoever deletes next finishes what was left half done.
+A run is moved to the trash first, beginning with its record, so that it is never taken for one that
+has answers missing. Then the DuckDB file is built without it, Dagster's history is told, and the
+trash is emptied. The next deletion finishes an interrupted one.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from datetime import datetime
 from itertools import groupby
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import duckdb
 
@@ -23,7 +23,6 @@ from eval_pipeline.journal import (
     REJUDGED,
     RUNS,
     Journal,
-    Stream,
 )
 from eval_pipeline.journal.locks import running_run_ids
 from eval_pipeline.results.queries import query
@@ -38,14 +37,12 @@ class RunKey(NamedTuple):
     run_id: str
 
 
-IsAlive = Callable[[str, str], bool]
-"""Whether somebody is at work on the run of that model and that id."""
 Tell = Callable[[Sequence[RunKey]], None]
-"""Leaves a trace of what was deleted."""
+"""Records elsewhere what was deleted."""
 
 
 class DoomedRun(NamedTuple):
-    """A run with all that would go with it; the columns of `summaries/doomed_runs`."""
+    """A run to delete, with the counts of its records; the columns of `summaries/doomed_runs`."""
 
     run_id: str
     model: str
@@ -71,13 +68,13 @@ class DoomedRun(NamedTuple):
 
 
 def what_would_go(db: duckdb.DuckDBPyConnection, runs: Sequence[FoundRun]) -> list[DoomedRun]:
-    """The runs, which have one id, with what belongs to them."""
+    """Return the runs, which have one id, with the counts of their records."""
     given = {"run_id": runs[0].run_id, "models": [run.model for run in runs]}
     return [DoomedRun(*row) for row in query(db, "summaries/doomed_runs", given).fetchall()]
 
 
 def prunable_runs(warehouse: Warehouse, before: datetime) -> list[DoomedRun]:
-    """The runs opened before then that no number rests on, with what belongs to them."""
+    """Return the runs opened before then that no published number rests on."""
     warehouse.publish()
     with warehouse.reading() as db:
         found = query(db, "summaries/prunable_runs", {"before": before}).fetchall()
@@ -86,7 +83,7 @@ def prunable_runs(warehouse: Warehouse, before: datetime) -> list[DoomedRun]:
 
 
 def in_words(runs: Sequence[DoomedRun]) -> Iterator[str]:
-    """What would go, in sentences."""
+    """Yield sentences that say what would be deleted."""
     ids = dict.fromkeys(run.run_id[:8] for run in runs)
     yield f"Run{'s' if len(ids) > 1 else ''} {', '.join(ids)} would be deleted for good:"
     for run in runs:
@@ -119,18 +116,12 @@ def _described(run: DoomedRun) -> str:
     )
 
 
-def delete_runs(
-    warehouse: Warehouse,
-    runs: Sequence[DoomedRun],
-    *,
-    is_alive: IsAlive,
-    tell: Tell,
-) -> None:
-    """Deletes the runs, unless somebody is at work on them."""
+def delete_runs(warehouse: Warehouse, runs: Sequence[DoomedRun], tell: Tell) -> None:
+    """Delete the runs, unless a launch is at work on them."""
     journal = warehouse.journal
     with _one_at_a_time(journal), _claimed(journal, runs):
         for run in runs:
-            if is_alive(*run.key):
+            if is_at_work(journal, *run.key):
                 raise RunError(
                     f"Nothing was changed: run {run.run_id[:8]} is at work. "
                     "Interrupt it (Ctrl-C, or in Dagster's UI) or wait for its end."
@@ -139,7 +130,7 @@ def delete_runs(
 
 
 def is_at_work(journal: Journal, model: str, run_id: str) -> bool:
-    """Whether a living launch has opened the run, or asks that model and may be continuing it."""
+    """Return whether an active launch opened the run, or asks its model and may continue it."""
     return any(
         launch == run_id or journal.exists(ATTEMPTS, model, launch)
         for launch in running_run_ids(journal.root)
@@ -147,7 +138,7 @@ def is_at_work(journal: Journal, model: str, run_id: str) -> bool:
 
 
 def finish_deletions(warehouse: Warehouse, tell: Tell) -> list[RunKey]:
-    """Deletes the rest of runs whose deletion was interrupted, and says which these are."""
+    """Delete the rest of the runs whose deletion was interrupted, and return them."""
     journal = warehouse.journal
     if not journal.trashed_runs():
         return []
@@ -160,7 +151,7 @@ def finish_deletions(warehouse: Warehouse, tell: Tell) -> list[RunKey]:
 def doomed_runs(
     warehouse: Warehouse, name: str, finished: Sequence[RunKey] = ()
 ) -> list[DoomedRun]:
-    """The runs of that name; none if it meant those whose deletion was `finished` just now."""
+    """Return the runs of that name; none if its runs are those whose deletion just `finished`."""
     model, _, begins = name.rpartition("@")
     if finished and begins == LATEST:  # by now that would be another one
         return []
@@ -169,13 +160,9 @@ def doomed_runs(
         with warehouse.reading() as db:
             return what_would_go(db, find_runs(db, name))
     except RunError:
-        if any(_is_named(run, begins, model) for run in finished):
+        if any(run.run_id.startswith(begins) and model in ("", run.model) for run in finished):
             return []
         raise
-
-
-def _is_named(run: RunKey, begins: str, model: str) -> bool:
-    return run.run_id.startswith(begins) and model in ("", run.model)
 
 
 def _remove(warehouse: Warehouse, runs: Sequence[RunKey], tell: Tell) -> None:
@@ -186,20 +173,18 @@ def _remove(warehouse: Warehouse, runs: Sequence[RunKey], tell: Tell) -> None:
     warehouse.journal.empty_trash()
 
 
-@contextmanager
-def _one_at_a_time(journal: Journal) -> Iterator[None]:
-    with journal.claim_soon(RUNS, "any model that is deleted"):
-        yield
+def _one_at_a_time(journal: Journal) -> AbstractContextManager[None]:
+    return journal.claim_soon(RUNS, "any model that is deleted")
 
 
 @contextmanager
 def _claimed(journal: Journal, runs: Sequence[DoomedRun]) -> Iterator[None]:
-    """So that nobody works on these runs meanwhile; each judge repeats itself alone."""
+    """Keep every stage from working on these runs; repeated judging is locked by judge."""
     with ExitStack() as claims:
         for model in sorted({run.model for run in runs}):  # of which several runs may go at once
-            stages: tuple[Stream[Any], ...] = (PREDICTIONS, JUDGED, DIAGNOSES)
-            for stage in stages:
-                claims.enter_context(journal.claim_soon(stage, model))
+            claims.enter_context(journal.claim_soon(PREDICTIONS, model))
+            claims.enter_context(journal.claim_soon(JUDGED, model))
+            claims.enter_context(journal.claim_soon(DIAGNOSES, model))
         for judge in sorted({judge for run in runs for judge in run.judges}):
             claims.enter_context(journal.claim_soon(REJUDGED, judge))
         yield

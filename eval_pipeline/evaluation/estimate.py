@@ -1,10 +1,11 @@
-"""What calls will use and cost: as those before them, else by the length of what is asked."""
+"""Estimates of what calls will use and cost: by earlier ones, else by the length of the items."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, Protocol, TypeVar
+from itertools import chain
+from typing import NamedTuple
 
 from pydantic import JsonValue
 
@@ -12,13 +13,13 @@ from eval_pipeline.evaluation.budget import TOKENS_PER_REPLY, estimate_usage, wi
 from eval_pipeline.evaluation.grading import PROMPT, Grader, ModelJudge
 from eval_pipeline.evaluation.judge import judging_state
 from eval_pipeline.evaluation.predict import Launch
-from eval_pipeline.evaluation.reuse import ReusableReplies
-from eval_pipeline.evaluation.state import PAST_RUNS, JudgeKey, Pending, final_results
-from eval_pipeline.evaluation.usage import ENOUGH, Usual, mean, usual
+from eval_pipeline.evaluation.reuse import NOTHING_REUSED, ReusableReplies
+from eval_pipeline.evaluation.state import PAST_RUNS, JudgeKey, Pending, final_results, read_run
+from eval_pipeline.evaluation.usage import ENOUGH, AverageUsage, average_usage, mean
 from eval_pipeline.gateways.chat import ChatRequest
-from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, Journal
+from eval_pipeline.journal import JUDGED, PREDICTIONS, Journal
 from eval_pipeline.records.coding import CodingTask
-from eval_pipeline.records.item import ExamQuestion, ItemKey
+from eval_pipeline.records.item import ExamQuestion, Item, ItemKey
 from eval_pipeline.records.model import Model, Prices
 from eval_pipeline.records.prediction import Usage
 from eval_pipeline.records.run import Run
@@ -26,12 +27,11 @@ from eval_pipeline.suites.benchmark import Benchmark, minted, past_version
 from eval_pipeline.suites.exam.judge import judge_request
 
 BY_LENGTH = "by the length of the questions"
-T = TypeVar("T")
-T_co = TypeVar("T_co", covariant=True)
 
 
-class Estimate(NamedTuple):
-    """What calls will use; the cost is None if nobody knows a price, `by` says what tells it."""
+@dataclass(frozen=True)
+class Estimate:
+    """The expected use of calls; the cost is None if a price is unknown, `by` names the basis."""
 
     calls: int = 0
     input_tokens: int = 0
@@ -43,8 +43,8 @@ class Estimate(NamedTuple):
     def tokens(self) -> int:
         return self.input_tokens + self.output_tokens
 
-    def plus(self, other: "Estimate") -> "Estimate":
-        """Both together; where one cost is unknown, so is their sum."""
+    def __add__(self, other: "Estimate") -> "Estimate":
+        """Return the sum of both; where one cost is unknown, so is their sum."""
         costs = (self.cost_usd, other.cost_usd)
         return Estimate(
             self.calls + other.calls,
@@ -58,17 +58,9 @@ class Estimate(NamedTuple):
 NO_CALLS = Estimate()
 
 
-class _Row(Protocol[T_co]):
-    """What has a length and numbered places, and need not be more of a sequence."""
-
-    def __len__(self) -> int: ...
-    def __getitem__(self, index: int, /) -> T_co: ...
-
-
-def few(everything: _Row[T]) -> list[T]:
-    """Some of them from all over, or all if they are not many."""
-    step = -(-len(everything) // ENOUGH) or 1
-    return [everything[index] for index in range(0, len(everything), step)]
+def sample_places(count: int) -> range:
+    """Return evenly spread places, or all places if the count is small."""
+    return range(0, count, -(-count // ENOUGH) or 1)
 
 
 class Part(NamedTuple):
@@ -76,19 +68,21 @@ class Part(NamedTuple):
 
     calls: int
     guesses: Sequence[Usage]
-    known: Usual
+    known: AverageUsage
 
 
 def estimate(parts: Iterable[Part], prices: Prices, noun: str) -> Estimate:
-    """What calls will use, as far as it goes by earlier ones in the same suite."""
+    """Return what calls will use, as far as possible by earlier ones in the same suite."""
     pending = [part for part in parts if part.calls]
-    total = NO_CALLS
-    for part in pending:
-        total = total.plus(_of_one_suite(part, prices))
-    return total._replace(by=_basis(pending, noun))
+    earlier = sum(part.known.calls for part in pending)
+    basis = [f"by {earlier} earlier {noun}"] if earlier else []
+    if any(not part.known.calls for part in pending):
+        basis.append(BY_LENGTH)
+    start = Estimate(by=" and ".join(basis))
+    return sum((_estimate_suite(part, prices) for part in pending), start)
 
 
-def _of_one_suite(part: Part, prices: Prices) -> Estimate:
+def _estimate_suite(part: Part, prices: Prices) -> Estimate:
     calls, guesses, known = part
     asked = mean(guess.input_tokens for guess in guesses) or 0.0
     replied = known.output_tokens
@@ -106,31 +100,29 @@ def _of_one_suite(part: Part, prices: Prices) -> Estimate:
     )
 
 
-def _basis(pending: Sequence[Part], noun: str) -> str:
-    """What tells it: earlier calls, and the length of what is asked in suites without any."""
-    earlier = sum(part.known.calls for part in pending)
-    told = [f"by {earlier} earlier {noun}"] if earlier else []
-    if any(not part.known.calls for part in pending):
-        told.append(BY_LENGTH)
-    return " and ".join(told)
-
-
-class Coming(NamedTuple):
-    """The replies that a run will have: those that are taken over, and those that are asked for."""
+class FutureReplies(NamedTuple):
+    """The replies that a run will have besides its own: reused ones, and those to be asked for."""
 
     run: Run
-    carried: ReusableReplies
-    left: Pending
+    reused: ReusableReplies = NOTHING_REUSED
+    left: Pending = Pending((), ())
 
     def unjudged(self, by: JudgeKey) -> Iterator[int]:
-        """Those that this judge will have to judge."""
-        yield from self.carried.replies - self.carried.judged.get(by, set())
+        """Yield those that this judge will have to judge."""
+        yield from self.reused.replies - self.reused.judged.get(by, set())
         yield from self.left.numbers
+
+    def is_settled(self, whole: Sequence[JudgeKey], *, has_results: bool) -> bool:
+        """Return whether a judge has judged the run as a whole, and all that it will reuse."""
+        return not self.left and any(
+            self.reused.judged.get(by, set()) >= self.reused.replies
+            for by in (whole if has_results else self.reused.judged)
+        )
 
 
 @dataclass(frozen=True)
 class Judging:
-    """Who would judge in a launch, and what earlier verdicts are worth to it."""
+    """The judges of a launch, and what verdicts on a model's replies will use."""
 
     graders: Sequence[Grader]
     reviewer: Model | None
@@ -139,30 +131,58 @@ class Judging:
     benchmark: Benchmark
 
     def lacks_a_judge(self, run: Run) -> bool:
-        """Whether there are questions, and nobody who could judge the answers."""
+        """Return whether there are questions, and no judge for the answers."""
         coding = self._coding_suites(run)
         asked = any(key.suite not in coding for key in run.plan)
         return asked and not all(grader.judges_answers for grader in self.graders)
 
-    def estimate(self, model: str, coming: Coming | None) -> Estimate:
-        """All verdicts on this model's replies, those that are there and those that will be."""
+    def estimate(self, model: str, future: FutureReplies | None) -> Estimate:
+        """Return what all verdicts on this model's replies will use, including `future` ones."""
         answers: dict[str, Counter[str]] = defaultdict(Counter)
         code: Counter[str] = Counter()
-        for run, more in self._runs(model, coming):
-            for left in self._pending(run, more):
-                answers[left.grader.judge].update(left.answers)
-                code.update(left.code)
-        tokens = self._tokens(model, {*code, *(suite for one in answers.values() for suite in one)})
-        total = self._reviews(code, tokens)
-        for grader in self.graders:
-            if grader.model is not None:
-                calls = answers[grader.judge]
-                total = total.plus(self._verdicts(grader.model, model, calls, tokens))
-        return total
+        for run in self._runs(model, future):
+            self._count_pending(run, answers, code)
+        tokens = self._answer_tokens(model, {*code, *chain.from_iterable(answers.values())})
+        judges = ((grader.model, answers[grader.judge]) for grader in self.graders)
+        verdicts = (self._verdicts(judge, model, some, tokens) for judge, some in judges if judge)
+        return sum(verdicts, self._reviews(code, tokens))
 
-    def _tokens(self, model: str, suites: Set[str]) -> Mapping[str, float]:
-        """How long the answers are that whoever judges has to read."""
-        known = usual(self.journal, PREDICTIONS, model, suites) if suites else {}
+    def _runs(self, model: str, future: FutureReplies | None) -> Iterator[FutureReplies]:
+        """Yield the runs that would be judged, each with what it will have besides."""
+        wanted, is_open = self.launch.run_for(model), False
+        for past in self.journal.read(PAST_RUNS, model):
+            is_future = future is not None and future.run.run_id == past.run_id
+            is_open = is_open or is_future
+            if past.is_closed or (wanted is not None and not past.run_id.startswith(wanted)):
+                continue
+            if past.is_imported and not self.launch.names_runs:
+                continue
+            if self._versions is None or past.benchmark_version in self._versions:
+                run = read_run(self.journal, model, past.run_id)
+                yield future if future and is_future else FutureReplies(run)
+        if future is not None and not is_open:
+            yield future
+
+    def _count_pending(
+        self, future: FutureReplies, answers: Mapping[str, Counter[str]], code: Counter[str]
+    ) -> None:
+        """Count the replies of a run that are to be judged: by judge and suite, and code."""
+        run, coding = future.run, self._coding_suites(future.run)
+        results, by_any = final_results(self.journal, run), len(self.graders) == 1
+        state = judging_state(self.journal, run, results.keys(), self.launch, by_any=by_any)
+        if by_any and future.is_settled(state.whole, has_results=bool(results)):
+            return
+        only_code = all(key.suite in coding for key in run.plan)
+        for grader in [Grader(self.launch.origin)] if only_code else self.graders:
+            left = results.keys() - state.by.get(grader.key, set())
+            count = Counter(results[one].suite for one in left)
+            count.update(run.plan[n % len(run.plan)].suite for n in future.unjudged(grader.key))
+            for suite, number in count.items():
+                (code if suite in coding else answers[grader.judge])[suite] += number
+
+    def _answer_tokens(self, model: str, suites: Set[str]) -> Mapping[str, float]:
+        """Return how long the answers are that a judge has to read."""
+        known = average_usage(self.journal, PREDICTIONS, model, suites) if suites else {}
         return {
             suite: TOKENS_PER_REPLY if one.output_tokens is None else one.output_tokens
             for suite, one in known.items()
@@ -173,78 +193,26 @@ class Judging:
     ) -> Estimate:
         if not calls:
             return NO_CALLS
-        known = usual(self.journal, JUDGED, model, calls, judge.model.id)
+        known = average_usage(self.journal, JUDGED, model, calls, judge.model.id)
+        guesses = self._guesses[judge.model.id]
+        anything = list(chain.from_iterable(guesses.values()))  # for suites that are gone
         parts = [
-            Part(count, [_with_answer(one, tokens[suite]) for one in questions], known[suite])
+            Part(count, _with_answer(guesses.get(suite) or anything, tokens[suite]), known[suite])
             for suite, count in calls.items()
-            for questions in [self._questions_of(judge, suite)]
         ]
         return estimate(parts, judge.model.prices, "verdicts")
 
     def _reviews(self, code: Counter[str], tokens: Mapping[str, float]) -> Estimate:
-        """Of the AI grader, which is asked about each criterion of a task."""
+        """Return what the AI grader uses, which is asked about each criterion of a task."""
         if self.reviewer is None or not code or not self._tasks:
             return NO_CALLS
         criteria = sum(len(task.config.review) for task in self._tasks) / len(self._tasks)
         read = [_review(self.reviewer, task) for task in self._tasks]
         parts = [
-            Part(
-                round(count * criteria),
-                [_with_answer(usage, tokens[suite]) for usage in read],
-                Usual(),
-            )
+            Part(round(count * criteria), _with_answer(read, tokens[suite]), AverageUsage())
             for suite, count in code.items()
         ]
         return estimate(parts, self.reviewer.prices, "verdicts")
-
-    def _runs(self, model: str, coming: Coming | None) -> Iterator[tuple[Run, Coming | None]]:
-        """The runs that would be judged, and what one of them will have besides."""
-        wanted = self.launch.run_for(model)
-        opened = False
-        for past in self.journal.read(PAST_RUNS, model):
-            more = coming if coming and coming.run.run_id == past.run_id else None
-            opened = opened or more is not None
-            named = not past.is_closed and (wanted is None or past.run_id.startswith(wanted))
-            if named and (self._versions is None or past.benchmark_version in self._versions):
-                yield next(self.journal.read_file(RUNS, model, past.run_id)), more
-        if coming and not opened:
-            yield coming.run, coming
-
-    def _pending(self, run: Run, coming: Coming | None) -> Iterator["_Left"]:
-        """For each grader how many replies of each suite it has to judge."""
-        coding = self._coding_suites(run)
-        results = final_results(self.journal, run)
-        settled = judging_state(
-            self.journal, run, results.keys(), self.launch, by_any=not self._each_judges_all
-        )
-        if self._is_settled(coming, settled.whole, has_results=bool(results)):
-            return
-        for grader in self._graders(run, coding):
-            by = grader.key
-            left = results.keys() - settled.by.get(by, set())
-            count = Counter(results[one].suite for one in left)
-            if coming is not None:
-                count.update(run.plan[one % len(run.plan)].suite for one in coming.unjudged(by))
-            code = Counter({suite: number for suite, number in count.items() if suite in coding})
-            yield _Left(grader, count - code, code)
-
-    def _is_settled(
-        self, coming: Coming | None, whole: Sequence[JudgeKey], *, has_results: bool
-    ) -> bool:
-        """Whether one judge has judged it as a whole, and nothing comes that it has not."""
-        if coming is None or not (coming.carried.replies or coming.left):
-            return bool(whole)
-        if coming.left or self._each_judges_all:
-            return False
-        taken = coming.carried
-        return any(
-            done >= taken.replies and (by in whole or not has_results)
-            for by, done in taken.judged.items()
-        )
-
-    def _graders(self, run: Run, coding: Set[str]) -> Sequence[Grader]:
-        only_code = all(key.suite in coding for key in run.plan)
-        return [Grader(self.launch.origin)] if only_code else self.graders
 
     def _coding_suites(self, run: Run) -> Set[str]:
         version = self.benchmark.version
@@ -252,36 +220,26 @@ class Judging:
             version = past_version(self.journal, run.benchmark_version)
         return version.coding_suites
 
-    @property
-    def _each_judges_all(self) -> bool:
-        return len(self.graders) > 1
-
     @cached_property
     def _versions(self) -> Set[str] | None:
-        """The benchmark versions whose runs are judged again, as the stage has it; None for all."""
-        if self.launch.names_runs or not self._each_judges_all:
+        """The benchmark versions whose runs several judges judge again; None for all."""
+        if self.launch.names_runs or len(self.graders) <= 1:
             return None
         published = {one.benchmark_version for one in minted(self.journal)[-1:]}
         return {self.benchmark.version.benchmark_version} | published
 
-    def _questions_of(self, judge: ModelJudge, suite: str) -> Sequence[Usage]:
-        """Those of that suite; of one that there is no longer, any."""
-        by_suite = self._questions[judge.model.id]
-        return by_suite.get(suite) or [usage for some in by_suite.values() for usage in some]
-
     @cached_property
-    def _questions(self) -> Mapping[str, Mapping[str, Sequence[Usage]]]:
-        """For each judge and suite what it has to read with some answers, these left out."""
-        coding, keys = self.benchmark.version.coding_suites, defaultdict(list)
+    def _guesses(self) -> Mapping[str, Mapping[str, Sequence[Usage]]]:
+        """By judge and suite, what verdicts on some questions use, without the answers."""
+        keys: dict[str, list[ItemKey]] = defaultdict(list)
         for key in self.benchmark.items:
-            if key.suite not in coding:
+            if key.suite not in self.benchmark.version.coding_suites:
                 keys[key.suite].append(key)
-        items = self.benchmark.items
         return {
             judge.model.id: {
                 suite: [
                     estimate_usage(_request(judge, item))
-                    for item in map(items.__getitem__, few(some))
+                    for item in self._some(some)
                     if isinstance(item, ExamQuestion)
                 ]
                 for suite, some in keys.items()
@@ -292,17 +250,11 @@ class Judging:
     @cached_property
     def _tasks(self) -> Sequence[CodingTask]:
         coding = self.benchmark.version.coding_suites
-        keys: list[ItemKey] = few([key for key in self.benchmark.items if key.suite in coding])
-        items = map(self.benchmark.items.__getitem__, keys)
+        items = self._some([key for key in self.benchmark.items if key.suite in coding])
         return [item for item in items if isinstance(item, CodingTask)]
 
-
-class _Left(NamedTuple):
-    """What a grader has to judge in a run, suite by suite: answers to questions, and code."""
-
-    grader: Grader
-    answers: Counter[str]
-    code: Counter[str]
+    def _some(self, keys: Sequence[ItemKey]) -> list[Item]:
+        return [self.benchmark.items[keys[place]] for place in sample_places(len(keys))]
 
 
 def _review(reviewer: Model, task: CodingTask) -> Usage:
@@ -314,18 +266,16 @@ def _review(reviewer: Model, task: CodingTask) -> Usage:
 
 
 def _request(judge: ModelJudge, item: ExamQuestion) -> ChatRequest:
+    reply_format = judge.formats.to_try()[0]
+    limit = judge.max_tokens
     return judge_request(
-        item,
-        "",
-        judge.model,
-        judge.prompt,
-        max_tokens=judge.max_tokens,
-        reply_format=judge.formats.to_try()[0],
+        item, "", judge.model, judge.prompt, max_tokens=limit, reply_format=reply_format
     )
 
 
-def _with_answer(usage: Usage, answer_tokens: float) -> Usage:
-    """The same for whoever has to read an answer of so many tokens besides."""
-    return usage.model_copy(
-        update={"input_tokens": round(answer_tokens + (usage.input_tokens or 0))}
-    )
+def _with_answer(usages: Iterable[Usage], tokens: float) -> list[Usage]:
+    """Return the same for a judge that also reads an answer of that many tokens."""
+    return [
+        one.model_copy(update={"input_tokens": round(tokens + (one.input_tokens or 0))})
+        for one in usages
+    ]

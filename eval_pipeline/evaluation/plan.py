@@ -1,31 +1,34 @@
 """The plan for each model, and whether the budgets will do for all of them."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 from eval_pipeline.errors import MendableError, RunError
 from eval_pipeline.evaluation.budget import SpendTracker, estimate_usage, price_warning
 from eval_pipeline.evaluation.catalog import known_models, look
 from eval_pipeline.evaluation.estimate import (
     NO_CALLS,
-    Coming,
     Estimate,
+    FutureReplies,
     Judging,
     Part,
     estimate,
-    few,
+    sample_places,
 )
 from eval_pipeline.evaluation.grading import graders_of
 from eval_pipeline.evaluation.predict import Launch, wanted_run
 from eval_pipeline.evaluation.requests import RequestBuilder
-from eval_pipeline.evaluation.reuse import RequestMatcher, ReusableReplies, Versions, find_reusable
-from eval_pipeline.evaluation.runs import OpenRun, which_run
-from eval_pipeline.evaluation.state import Pending, ReplyKey
-from eval_pipeline.evaluation.usage import usual
-from eval_pipeline.gateways.chat import ChatRequest
+from eval_pipeline.evaluation.reuse import (
+    NOTHING_REUSED,
+    ReusableReplies,
+    Versions,
+    find_reusable,
+)
+from eval_pipeline.evaluation.runs import OpenRun, open_run
+from eval_pipeline.evaluation.state import Pending, ReplyKey, repeat_if_compacted
+from eval_pipeline.evaluation.usage import average_usage
 from eval_pipeline.gateways.pool import Gateways
-from eval_pipeline.journal import PREDICTIONS, FileCompactedError, Journal
+from eval_pipeline.journal import PREDICTIONS, Journal
 from eval_pipeline.records.item import Item
 from eval_pipeline.records.model import Model
 from eval_pipeline.records.prediction import Usage
@@ -37,13 +40,23 @@ from eval_pipeline.suites.benchmark import Benchmark
 
 @dataclass(frozen=True)
 class Limit:
-    """A budget that a run draws on, and what is left of it; None for the run that is new."""
+    """A budget, what is left of it, and what is needed of it; `run_id` is None for a new run."""
 
     purpose: str
     run_id: str | None
     model: str | None
     limit_usd: float
     left_usd: float
+    needed_usd: float = 0.0
+
+    @property
+    def holds(self) -> bool:
+        return self.needed_usd <= max(self.left_usd, 0.0)
+
+    @property
+    def share(self) -> float:
+        """The share of the work that it is enough for, from 0 to 1."""
+        return 1.0 if self.holds else max(self.left_usd, 0.0) / self.needed_usd
 
 
 @dataclass(frozen=True)
@@ -53,12 +66,12 @@ class ModelPlan:
     model: str
     simulated: bool
     experiment: str
-    # The run that would go on; None if a new one would be opened.
+    # The run that would be continued; None if a new one would be opened.
     run_id: str | None = None
     items: int = 0
     samples: int = 1
     planned: int = 0
-    done: int = 0
+    answered: int = 0
     carried: int = 0
     asking: Estimate = NO_CALLS
     judging: Estimate = NO_CALLS
@@ -68,8 +81,8 @@ class ModelPlan:
 
     @property
     def cost_usd(self) -> float | None:
-        """Of answers and verdicts together; None if part of it is unknown."""
-        return self.asking.plus(self.judging).cost_usd
+        """The cost of answers and verdicts; None if part of it is unknown."""
+        return (self.asking + self.judging).cost_usd
 
     @property
     def known_usd(self) -> float:
@@ -77,44 +90,26 @@ class ModelPlan:
         return (self.asking.cost_usd or 0.0) + (self.judging.cost_usd or 0.0)
 
 
-@dataclass(frozen=True)
-class BudgetCheck:
-    """A budget, and what all models that draw on it would need."""
-
-    limit: Limit
-    needed_usd: float
-
-    @property
-    def holds(self) -> bool:
-        return self.needed_usd <= max(self.limit.left_usd, 0.0)
-
-    @property
-    def share(self) -> float:
-        """How much of the work it is enough for, from 0 to 1."""
-        return 1.0 if self.holds else max(self.limit.left_usd, 0.0) / self.needed_usd
-
-
-def check_budgets(plans: Iterable[ModelPlan]) -> list[BudgetCheck]:
-    """Every budget that these plans draw on, with what they need of it together."""
-    found: dict[tuple[str, str | None, str | None], BudgetCheck] = {}
+def check_budgets(plans: Iterable[ModelPlan]) -> list[Limit]:
+    """Return every budget that these plans draw on, with what they need of it together."""
+    found: dict[tuple[str, str | None, str | None], Limit] = {}
     for plan in plans:
         for limit in plan.limits:
-            key = (limit.purpose, limit.run_id, limit.model)
-            known = found.get(key, BudgetCheck(limit, 0.0))
-            found[key] = replace(known, needed_usd=known.needed_usd + plan.known_usd)
+            known = found.setdefault((limit.purpose, limit.run_id, limit.model), limit)
+            needed_usd = known.needed_usd + plan.known_usd
+            found[limit.purpose, limit.run_id, limit.model] = replace(known, needed_usd=needed_usd)
     return list(found.values())
 
 
-def total(plans: Iterable[ModelPlan]) -> tuple[Estimate, Estimate]:
-    """All answers and all verdicts; of the costs, what is known."""
-    asking, judging = NO_CALLS, NO_CALLS
-    for plan in plans:
-        asking = asking.plus(plan.asking._replace(cost_usd=plan.asking.cost_usd or 0.0))
-        judging = judging.plus(plan.judging._replace(cost_usd=plan.judging.cost_usd or 0.0))
-    return asking, judging
+def total(plans: Sequence[ModelPlan]) -> tuple[Estimate, Estimate]:
+    """Return all answers and all verdicts; of the costs, those that are known."""
+    asking, judging = (plan.asking for plan in plans), (plan.judging for plan in plans)
+    return _sum(asking), _sum(judging)
 
 
-NOTHING_CARRIED = ReusableReplies(frozenset(), {})
+def _sum(estimates: Iterable[Estimate]) -> Estimate:
+    known = (replace(one, cost_usd=one.cost_usd or 0.0) for one in estimates)
+    return sum(known, NO_CALLS)
 
 
 async def draw_up(
@@ -126,10 +121,10 @@ async def draw_up(
     *,
     judging: bool,
 ) -> list[ModelPlan]:
-    """What the launch would ask each model and its judges; a model's trouble is told in its plan.
+    """Return what the launch would ask each model and its judges, or why it would not.
 
-    The benchmark need not be journalled yet. For judges that nobody has seen yet, the gateways'
-    lists are asked.
+    The benchmark need not be journalled yet. For judges that are not known yet, the gateways'
+    lists are requested.
     """
     async with Gateways(settings) as gateways:
         judges = await _judging(settings, benchmark, launch, journal, gateways) if judging else None
@@ -171,27 +166,29 @@ class _Planner:
 
     def __post_init__(self) -> None:
         self.versions = Versions(self.journal, self.benchmark)
-        self.ledger = SpendTracker(self.settings.budget, self.journal)
+        self.spend = SpendTracker(self.settings.budget, self.journal)
 
     async def plan(self, model: Model) -> ModelPlan:
-        """What would be asked of this model, or why nothing would."""
+        """Return what would be asked of this model, or why nothing would."""
         try:
-            if self._searches_the_web and not model.web_search:
+            searches = self.settings.experiments[self.settings.experiment].web_search
+            if searches and not model.web_search:
                 raise RunError(f"{model.id} is not asked: its gateway lists no web search.")
-            asker = RequestBuilder.of(model, self.settings, self.gateways)
-            return await in_a_thread(_undisturbed, partial(self._plan, asker))
+            builder = RequestBuilder.of(model, self.settings, self.gateways)
+            return await in_a_thread(self._plan, builder)
         except MendableError as error:
-            unasked = partial(self._unasked, model, str(error))
-            return await in_a_thread(_undisturbed, unasked)
+            return await in_a_thread(self._unasked, model, str(error))
 
-    def _plan(self, asker: RequestBuilder) -> ModelPlan:
-        model, opened = asker.model, self._which(asker)
-        run = opened.run
-        carried = self._carried(asker, opened)
-        rest = [number for number in opened.pending.numbers if number not in carried.replies]
+    @repeat_if_compacted
+    def _plan(self, builder: RequestBuilder) -> ModelPlan:
+        model, launch = builder.model, self.launch
+        wanted, mode = wanted_run(builder, self.benchmark, launch, self.settings, self.journal)
+        named = launch.run_for(model.id)
+        opened = open_run(self.journal, wanted, mode, run_id=named, dry_run=True)
+        run, reused = opened.run, self._reusable(builder, opened)
+        rest = [number for number in opened.pending.numbers if number not in reused.replies]
         left = Pending(run.plan, rest)
-        asking = self._estimate(asker, run, left)
-        coming = Coming(run, carried, left)
+        asking = self._estimate(builder, run, left)
         return ModelPlan(
             model=model.id,
             simulated=model.simulated,
@@ -200,96 +197,75 @@ class _Planner:
             items=len(run.plan),
             samples=run.samples,
             planned=run.planned,
-            done=opened.done,
-            carried=len(carried.replies),
+            answered=opened.done,
+            carried=len(reused.replies),
             asking=asking,
-            judging=self._judged(model, coming),
+            judging=self._verdicts(model, FutureReplies(run, reused, left)),
             limits=tuple(self._limits(opened, model)),
-            warnings=tuple(self._warnings(asker, run, asking)),
+            warnings=tuple(self._warnings(builder, run, asking)),
         )
 
+    @repeat_if_compacted
     def _unasked(self, model: Model, why_not: str) -> ModelPlan:
-        """Its earlier answers may still have to be judged."""
+        """Return the plan of a model whose earlier answers may still have to be judged."""
         return ModelPlan(
             model=model.id,
             simulated=model.simulated,
             experiment=self.settings.experiment,
-            judging=self._judged(model, None),
+            judging=self._verdicts(model, None),
             why_not=why_not,
         )
 
-    def _which(self, asker: RequestBuilder) -> OpenRun:
-        """The run that the stage `predictions` would go on with or open."""
-        launch = self.launch
-        wanted, mode = wanted_run(asker, self.benchmark, launch, self.settings, self.journal)
-        return which_run(self.journal, wanted, mode, run_id=launch.run_for(asker.model.id))
-
-    def _carried(self, asker: RequestBuilder, opened: OpenRun) -> ReusableReplies:
+    def _reusable(self, builder: RequestBuilder, opened: OpenRun) -> ReusableReplies:
         run = opened.run
         if not run.carry_from or not opened.pending:
-            return NOTHING_CARRIED
-        items = self.versions.items(run.benchmark_version)
+            return NOTHING_REUSED
+        items = self.versions.benchmark(run.benchmark_version).items
 
         def request_hash(reply: ReplyKey) -> str:
-            return asker.request_hash(items[reply.key], reply.sample)
+            return builder.request_hash(items[reply.key], reply.sample)
 
-        alike = RequestMatcher(run, self.versions, request_hash)
-        return find_reusable(self.journal, run, opened.pending, alike, self.versions)
+        return find_reusable(self.journal, run, opened.pending, request_hash, self.versions)
 
-    def _estimate(self, asker: RequestBuilder, run: Run, left: Pending) -> Estimate:
-        items, model = self.versions.items(run.benchmark_version), asker.model
+    def _estimate(self, builder: RequestBuilder, run: Run, left: Pending) -> Estimate:
+        items, model = self.versions.benchmark(run.benchmark_version).items, builder.model
         by_suite = left.by_suite()
-        known = usual(self.journal, PREDICTIONS, model.id, by_suite)
+        known = average_usage(self.journal, PREDICTIONS, model.id, by_suite)
         parts = [
-            Part(len(some), [_guessed(asker, items[one.key]) for one in few(some)], known[suite])
+            Part(
+                len(some),
+                [_guess(builder, items[some[n].key]) for n in sample_places(len(some))],
+                known[suite],
+            )
             for suite, some in by_suite.items()
         ]
         return estimate(parts, model.prices, "answers")
 
-    def _judged(self, model: Model, coming: Coming | None) -> Estimate:
-        return self.judging.estimate(model.id, coming) if self.judging else NO_CALLS
+    def _verdicts(self, model: Model, future: FutureReplies | None) -> Estimate:
+        return self.judging.estimate(model.id, future) if self.judging else NO_CALLS
 
     def _limits(self, opened: OpenRun, model: Model) -> Iterator[Limit]:
         run = opened.run
-        for purse in self.ledger.run_budget(run.run_id, model.id).limits:
+        for limit in self.spend.run_budget(run.run_id, model.id).limits:
             yield Limit(
-                purse.purpose,
-                None if opened.is_new or purse.purpose == "day" else run.run_id,
-                model.id if purse.purpose == "model" else None,
-                purse.limit_usd,
-                purse.limit_usd - purse.spent_usd,
+                limit.purpose,
+                None if opened.is_new or limit.purpose == "day" else run.run_id,
+                model.id if limit.purpose == "model" else None,
+                limit.limit_usd,
+                limit.limit_usd - limit.spent_usd,
             )
 
-    def _warnings(self, asker: RequestBuilder, run: Run, asking: Estimate) -> Iterator[str]:
-        model = asker.model
-        yield from asker.warnings(self.settings, run.samples)
+    def _warnings(self, builder: RequestBuilder, run: Run, asking: Estimate) -> Iterator[str]:
+        model = builder.model
+        yield from builder.warnings(self.settings, run.samples)
         if asking.cost_usd is None and not price_warning(model, self.settings.budget):
             yield f"{model.id}: no price is known, so its answers are not in the cost."
         if self.judging is not None and self.judging.lacks_a_judge(run):
             yield f"{model.id}: answers to questions need a judge: name one in judge.model."
 
-    @property
-    def _searches_the_web(self) -> bool:
-        return self.settings.experiments[self.settings.experiment].web_search
 
-
-def _guessed(asker: RequestBuilder, item: Item) -> Usage:
-    """What asking it will use, if nothing better is known than its length."""
-    model = asker.model
-    limits = (asker.experiment.max_tokens, model.max_output_tokens)
-    return estimate_usage(
-        ChatRequest(
-            model=model.request_name,
-            messages=asker.prompts.messages(item, model),
-            max_tokens=min(filter(None, limits), default=None),
-        )
-    )
-
-
-def _undisturbed(work: Callable[[], ModelPlan]) -> ModelPlan:
-    """Others may be at work: what they compact meanwhile is read again."""
-    while True:
-        try:
-            return work()
-        except FileCompactedError:
-            continue
+def _guess(builder: RequestBuilder, item: Item) -> Usage:
+    """Guess by the length of the item what asking it will use."""
+    limits = (builder.experiment.max_tokens, builder.model.max_output_tokens)
+    most = min(filter(None, limits), default=None)
+    return estimate_usage(replace(builder.request(item, sample=0), max_tokens=most))

@@ -1,15 +1,16 @@
-"""Plans as people read them before anything is paid for, and as programs do."""
+"""Plans as a table, in sentences, and as JSON."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from itertools import groupby
 
 from eval_pipeline.evaluation.budget import TOKENS_PER_REPLY
 from eval_pipeline.evaluation.estimate import BY_LENGTH, Estimate
-from eval_pipeline.evaluation.plan import BudgetCheck, ModelPlan, check_budgets, total
+from eval_pipeline.evaluation.plan import Limit, ModelPlan, check_budgets, total
 from eval_pipeline.results.tables.format import Cell, FittedTable, about, named
 
 MOST_TOLD = 10
-"""Of many alike, so many are told; JSON has them all."""
+"""How many warnings of one kind are printed; JSON has them all."""
 _PURPOSES = ("run", "model", "day")
 _RUN_CHARACTERS = 8
 _SMALLEST_USD = 0.005
@@ -21,7 +22,7 @@ CAPTION = (
 
 
 def plan_table(plans: Sequence[ModelPlan]) -> FittedTable:
-    """One row per model, the dearest first, and all of them together."""
+    """Return a row per model, the dearest first, and their sum."""
     simulated = bool(plans) and all(plan.simulated for plan in plans)
     columns = ("model", "run", "planned", "there", "calls", "tokens", "USD", "verdicts", "USD")
     table = FittedTable(
@@ -43,38 +44,28 @@ def plan_table(plans: Sequence[ModelPlan]) -> FittedTable:
 
 
 def plan_lines(plans: Sequence[ModelPlan]) -> list[str]:
-    """What the table can not say, in sentences."""
+    """Return sentences that say what the table cannot."""
+    carried, reused = (
+        sum(plan.carried for plan in plans),
+        "Taken over from earlier runs, at no cost",
+    )
+    warnings = [warning for plan in plans for warning in plan.warnings]
     return [
         *_totals(plans),
-        *_taken_over(plans),
+        *([f"{reused}: {_count(carried, 'answer')}."] if carried else []),
         *_cut([plan.why_not for plan in plans if plan.why_not], "models are not asked."),
         *_budgets(check_budgets(plans)),
-        *_cut(
-            [warning for plan in plans for warning in plan.warnings],
-            "warnings; --json has them all.",
-        ),
+        *_cut(warnings, "warnings; --json has them all."),
         "Nobody was asked, and nothing was changed.",
     ]
 
 
 def as_json(plans: Sequence[ModelPlan]) -> dict[str, object]:
-    """All of it for programs."""
-    asking, judging = total(plans)
+    """Return all of it for programs."""
     return {
         "models": [_row(plan) for plan in _dearest_first(plans)],
-        "total": _estimates(asking, judging),
-        "budgets": [
-            {
-                "purpose": check.limit.purpose,
-                "run_id": check.limit.run_id,
-                "model": check.limit.model,
-                "limit_usd": check.limit.limit_usd,
-                "left_usd": check.limit.left_usd,
-                "needed_usd": check.needed_usd,
-                "holds": check.holds,
-            }
-            for check in check_budgets(plans)
-        ],
+        "total": _estimates(*total(plans)),
+        "budgets": [asdict(limit) | {"holds": limit.holds} for limit in check_budgets(plans)],
     }
 
 
@@ -87,7 +78,7 @@ def _row(plan: ModelPlan) -> dict[str, object]:
         "items": plan.items,
         "samples": plan.samples,
         "planned": plan.planned,
-        "answered": plan.done,
+        "answered": plan.answered,
         "carried": plan.carried,
         **_estimates(plan.asking, plan.judging),
         "estimated_by": plan.asking.by or None,
@@ -99,14 +90,9 @@ def _row(plan: ModelPlan) -> dict[str, object]:
 
 def _estimates(asking: Estimate, judging: Estimate) -> dict[str, object]:
     return {
-        "calls": asking.calls,
-        "input_tokens": asking.input_tokens,
-        "output_tokens": asking.output_tokens,
-        "cost_usd": asking.cost_usd,
-        "judge_calls": judging.calls,
-        "judge_input_tokens": judging.input_tokens,
-        "judge_output_tokens": judging.output_tokens,
-        "judge_cost_usd": judging.cost_usd,
+        f"{prefix}{name}": getattr(one, name)
+        for prefix, one in (("", asking), ("judge_", judging))
+        for name in ("calls", "input_tokens", "output_tokens", "cost_usd")
     }
 
 
@@ -125,7 +111,7 @@ def _cells(plan: ModelPlan, *, all_simulated: bool) -> Iterator[Cell | str]:
 
 
 def _there(plan: ModelPlan) -> int:
-    return plan.done + plan.carried
+    return plan.answered + plan.carried
 
 
 def _numbers(one: Estimate) -> tuple[str, str, str]:
@@ -151,7 +137,7 @@ def _totals(plans: Sequence[ModelPlan]) -> Iterator[str]:
     if judging.calls:
         verdicts = f"at most {_count(judging.calls, 'verdict')}"
         parts.append(f"{verdicts}, {about(judging.tokens)} tokens, {_about(judging)}")
-        parts.append(f"together {_about(asking.plus(judging))}")
+        parts.append(f"together {_about(asking + judging)}")
     yield f"Estimate for {_count(len(plans), 'model')}: {'; '.join(parts)}."
     yield from _basis(plans)
     if unknown := sum(plan.cost_usd is None for plan in plans):
@@ -165,7 +151,7 @@ def _about(one: Estimate) -> str:
 
 
 def _basis(plans: Sequence[ModelPlan]) -> Iterator[str]:
-    """What the numbers rest on."""
+    """Say what the numbers rest on."""
     known = {plan.model for plan in plans if "earlier" in plan.asking.by}
     guessed = {plan.model for plan in plans if BY_LENGTH in plan.asking.by}
     told = []
@@ -180,16 +166,11 @@ def _basis(plans: Sequence[ModelPlan]) -> Iterator[str]:
         yield f"It rests {', and '.join(told)}."
 
 
-def _taken_over(plans: Sequence[ModelPlan]) -> Iterator[str]:
-    if carried := sum(plan.carried for plan in plans):
-        yield f"Taken over from earlier runs, at no cost: {_count(carried, 'answer')}."
-
-
-def _budgets(checks: Sequence[BudgetCheck]) -> Iterator[str]:
+def _budgets(checks: Sequence[Limit]) -> Iterator[str]:
     if not any(check.needed_usd for check in checks):
         return
-    in_order = sorted(checks, key=lambda check: _PURPOSES.index(check.limit.purpose))
-    for _, group in groupby(in_order, key=lambda check: check.limit.purpose):
+    in_order = sorted(checks, key=lambda check: _PURPOSES.index(check.purpose))
+    for _, group in groupby(in_order, key=lambda check: check.purpose):
         yield _of_one_purpose(list(group))
     if short := [check for check in in_order if not check.holds]:
         first = min(short, key=lambda check: check.share)
@@ -197,7 +178,7 @@ def _budgets(checks: Sequence[BudgetCheck]) -> Iterator[str]:
         yield f"Reached first, when about {first.share:.0%} is paid for: {_name(first)}{whose}."
 
 
-def _of_one_purpose(checks: Sequence[BudgetCheck]) -> str:
+def _of_one_purpose(checks: Sequence[Limit]) -> str:
     name = _name(checks[0]).capitalize().replace("usd", "USD")
     short = sorted((one for one in checks if not one.holds), key=lambda check: check.share)
     if len(checks) == 1:
@@ -208,17 +189,16 @@ def _of_one_purpose(checks: Sequence[BudgetCheck]) -> str:
     return f"{name} will not do for {len(short)} of {len(checks)}: {', '.join(told)}."
 
 
-def _name(check: BudgetCheck) -> str:
-    return f"the budget of {check.limit.limit_usd:g} USD per {check.limit.purpose}"
+def _name(check: Limit) -> str:
+    return f"the budget of {check.limit_usd:g} USD per {check.purpose}"
 
 
-def _whose(check: BudgetCheck) -> str:
-    limit = check.limit
-    return limit.model or (f"run {limit.run_id[:_RUN_CHARACTERS]}" if limit.run_id else "")
+def _whose(check: Limit) -> str:
+    return check.model or (f"run {check.run_id[:_RUN_CHARACTERS]}" if check.run_id else "")
 
 
-def _needed(check: BudgetCheck) -> str:
-    left = max(check.limit.left_usd, 0.0)
+def _needed(check: Limit) -> str:
+    left = max(check.left_usd, 0.0)
     return f"about {_usd(check.needed_usd)} USD are needed, {_usd(left)} are left"
 
 

@@ -19,7 +19,7 @@ from eval_pipeline.evaluation.runs import (
     refuse_without_text,
 )
 from eval_pipeline.evaluation.state import Pending, ReplyKey
-from eval_pipeline.evaluation.usage import usual
+from eval_pipeline.evaluation.usage import average_usage
 from eval_pipeline.evaluation.workers import (
     StageProgress,
     WorkedOn,
@@ -30,7 +30,6 @@ from eval_pipeline.evaluation.workers import (
     stopped_by_trouble,
 )
 from eval_pipeline.gateways.pool import Gateways
-from eval_pipeline.hashing import fingerprint
 from eval_pipeline.journal import ATTEMPTS, PREDICTIONS, Journal
 from eval_pipeline.logs import about
 from eval_pipeline.records.base import now
@@ -193,7 +192,9 @@ class _Predict:
     ) -> float | None:
         """Return the cost by earlier answers in each suite, else by the length of some items."""
         by_suite = pending.by_suite()
-        known = await in_a_thread(usual, self.journal, PREDICTIONS, builder.model.id, by_suite)
+        known = await in_a_thread(
+            average_usage, self.journal, PREDICTIONS, builder.model.id, by_suite
+        )
         usd = 0.0
         for suite, some in by_suite.items():
             each = known[suite].cost_usd
@@ -236,7 +237,7 @@ def wanted_run(
     journal: Journal,
 ) -> tuple[Run, Mode]:
     """Return the run that a launch would open for a model, and how it goes on with earlier ones."""
-    failed, mode, prompts = None, launch.mode, builder.prompts
+    failed, mode = None, launch.mode
     if launch.only_failed:
         own = (launch.run_id, launch.retry_of)
         failed = failed_in_latest(journal, builder.model, settings.experiment, but=own)
@@ -248,10 +249,7 @@ def wanted_run(
         settings.plan,
         experiment_name=settings.experiment,
         experiment=builder.experiment,
-        system_prompt_hash=fingerprint(prompts.exam),
-        coding_prompt_hash=prompts.coding_hash,
-        exam_guidelines_hashes=prompts.exam_guidelines_hashes,
-        samples=settings.plan.samples,
+        prompts=builder.prompts,
         failed=failed,
     )
     return run, mode

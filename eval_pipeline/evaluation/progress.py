@@ -1,4 +1,4 @@
-"""How far the stages are: watched by whoever launched them in this process, while they work."""
+"""Progress of stages at work, shown to the launch that watches them in the same process."""
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -13,13 +13,13 @@ from eval_pipeline.settings.sections import Budget
 
 RATE_OVER_S = 30.0
 ENOUGH_FOR_A_RATE = 5
-"""Where answers are rare, the rate is taken over so many of them, however long they took."""
+"""Where answers are rare, the rate is the mean over this many, however long they took."""
 BETWEEN_SAMPLES_S = 1.0
 
 
 @dataclass
 class Stage:
-    """A stage at work: one tally per model, counted in another thread meanwhile."""
+    """A stage at work: one tally per model, which other threads add to."""
 
     tallies: Sequence[StageProgress]
     judges: Sequence[str] = ()
@@ -30,7 +30,7 @@ class Stage:
 
 @dataclass
 class Watch:
-    """The stages so far; the last one is at work, or was."""
+    """The stages so far; the last one is at work or just over."""
 
     stages: list[Stage] = field(default_factory=list)
 
@@ -44,7 +44,7 @@ _watch: ContextVar[Watch | None] = ContextVar("watch", default=None)
 
 @contextmanager
 def watching() -> Iterator[Watch]:
-    """Sees the stages that are launched within, together with whoever else watches."""
+    """Watch the stages that are launched in this block; nested blocks share one watch."""
     watch = _watch.get() or Watch()
     before = _watch.set(watch)
     try:
@@ -55,7 +55,7 @@ def watching() -> Iterator[Watch]:
 
 @contextmanager
 def under_way(describe: Callable[[], Stage]) -> Iterator[None]:
-    """Shows a stage to whoever watches; where nobody does, it is not even described."""
+    """Add a stage to the watch while it works; without a watch it is not even described."""
     watch = _watch.get()
     if watch is None:
         yield
@@ -69,7 +69,7 @@ def under_way(describe: Callable[[], Stage]) -> Iterator[None]:
 
 
 class State(StrEnum):
-    """What is being done about a model, or why nothing is."""
+    """The state of one model in a stage."""
 
     WORKING = "working"
     STOPPED = "stopped"
@@ -80,7 +80,7 @@ class State(StrEnum):
 
 
 class Phase(StrEnum):
-    """What the launch as a whole is at."""
+    """The phase of the launch as a whole."""
 
     PREPARING = "preparing"
     WORKING = "working"
@@ -88,7 +88,7 @@ class Phase(StrEnum):
 
 
 def state_of(tally: StageProgress, *, over: bool) -> State:
-    """As far as its tally tells, which is the same for what waits and what has nothing to do."""
+    """Return the state; a tally looks the same while it waits and if nothing is to be done."""
     if tally.stopped is not None:
         return State.STOPPED
     if not tally.planned:
@@ -99,40 +99,40 @@ def state_of(tally: StageProgress, *, over: bool) -> State:
 
 
 class Pace:
-    """How fast something is counted, by what it was lately and not since the start."""
+    """The rate at which something is counted, over recent samples and not since the start."""
 
     def __init__(self) -> None:
         self._samples: deque[tuple[float, int]] = deque()
 
     def note(self, now: float, done: int) -> None:
-        """So many are done now; times in which nothing comes need no sample."""
+        """Add a sample; while nothing is counted none is needed."""
         samples = self._samples
         if samples and (samples[-1][1] == done or now - samples[-1][0] < BETWEEN_SAMPLES_S):
             return
         samples.append((now, done))
-        while len(samples) > 1 and self._is_enough(samples[1], now, done):
+        while (
+            len(samples) > 1
+            and now - samples[1][0] >= RATE_OVER_S
+            and done - samples[1][1] >= ENOUGH_FOR_A_RATE
+        ):
             samples.popleft()
 
     def rate(self, now: float, done: int) -> float | None:
-        """So many a second; None while there is nothing to tell it by."""
+        """Return the rate per second; None while it is unknown."""
         if not self._samples:
             return None
         began, before = self._samples[0]
         return (done - before) / (now - began) if now > began and done > before else None
 
-    @staticmethod
-    def _is_enough(sample: tuple[float, int], now: float, done: int) -> bool:
-        return now - sample[0] >= RATE_OVER_S and done - sample[1] >= ENOUGH_FOR_A_RATE
-
 
 def left_s(left: int, rate: float | None) -> float | None:
-    """How long the rest will take; None if nobody can tell."""
+    """Return the seconds until the rest is done; None if unknown."""
     return left / rate if rate else None
 
 
 @dataclass(frozen=True)
 class Failure:
-    """How many ended in this way; the model's own failings are results all the same."""
+    """An outcome other than ok, and its count; some outcomes are results all the same."""
 
     outcome: Outcome
     count: int
@@ -140,7 +140,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Standing:
-    """How far one model is."""
+    """The progress of one model."""
 
     model: str
     verb: str
@@ -158,7 +158,7 @@ class Standing:
 
 @dataclass(frozen=True)
 class Glance:
-    """How far all of it is at one moment."""
+    """The progress of the launch at one moment."""
 
     stage: Stage | None
     standings: tuple[Standing, ...]
@@ -168,7 +168,7 @@ class Glance:
 
     @property
     def phase(self) -> Phase:
-        """A stage that was cut short stays what it was: nothing comes after it."""
+        """The phase; after a stage that was cut short nothing follows, so it stays the same."""
         if self.stage is None:
             return Phase.PREPARING
         if self.stage.over and all(one.state is not State.CUT_SHORT for one in self.standings):
@@ -177,14 +177,14 @@ class Glance:
 
     @property
     def left_s(self) -> float | None:
-        """Until the slowest of those at work is done; nobody knows of those that wait."""
+        """Seconds until the slowest model at work is done; those that wait are not counted."""
         working = [one.left_s for one in self.standings if one.state is State.WORKING]
         known = [left for left in working if left is not None]
         return max(known) if known and len(known) == len(working) else None
 
 
 class Follower:
-    """Looks at what is watched every now and then, and so knows how fast it goes."""
+    """Looks at a watch from time to time, and measures the rates."""
 
     def __init__(self, watch: Watch, began: float) -> None:
         self._watch = watch
@@ -193,7 +193,7 @@ class Follower:
         self._paces: dict[str, Pace] = {}
 
     def look(self, now: float) -> Glance:
-        """How far it is now."""
+        """Return the progress now."""
         stage = self._watch.stage
         if stage is not self._stage:
             self._stage, self._paces = stage, {}
@@ -227,11 +227,6 @@ class Follower:
 
 
 def _failures(outcomes: dict[Outcome, int]) -> tuple[Failure, ...]:
-    """What has to be asked again comes first, then what is frequent."""
-    found = [Failure(outcome, count) for outcome, count in outcomes.items()]
-    return tuple(
-        sorted(
-            (one for one in found if one.outcome is not Outcome.OK),
-            key=lambda one: (one.outcome.is_result, -one.count),
-        )
-    )
+    """Return what has to be asked again first, then the most frequent."""
+    found = (Failure(*one) for one in outcomes.items() if one[0] is not Outcome.OK)
+    return tuple(sorted(found, key=lambda one: (one.outcome.is_result, -one.count)))

@@ -5,6 +5,7 @@ from array import array
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set, Sized
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import NamedTuple, TypeVar
 
 from eval_pipeline.evaluation.state import (
@@ -15,12 +16,13 @@ from eval_pipeline.evaluation.state import (
     JudgeKey,
     JudgementBrief,
     Pending,
+    Replies,
     ReplyKey,
 )
 from eval_pipeline.hashing import fingerprint
 from eval_pipeline.journal import DIAGNOSES, JUDGED, PREDICTIONS, RECLASSIFIED, Journal
 from eval_pipeline.records.diagnosis import Diagnosis, Reclassification
-from eval_pipeline.records.item import Item, ItemKey
+from eval_pipeline.records.item import ItemKey
 from eval_pipeline.records.prediction import Judgement, Prediction
 from eval_pipeline.records.run import Run
 from eval_pipeline.suites.benchmark import Benchmark, past_items, past_version
@@ -28,21 +30,16 @@ from eval_pipeline.suites.kinds import gaps_hash, graded_alike
 
 log = logging.getLogger(__name__)
 ENOUGH_ALIKE = 50
-"""So many requests of one kind, compared with earlier ones, speak for the others."""
-Matches = Callable[[Run, int, int], bool]
-"""Whether the reply of a number would be asked for as in an earlier run, with this `short` hash."""
+"""How many compared requests of one kind speak for the others."""
+RequestHash = Callable[[ReplyKey], str]
 A = TypeVar("A", Prediction, Judgement, Diagnosis)
 
 
 def reuse_answers(
-    journal: Journal, run: Run, pending: Pending, request_hash: Callable[[ReplyKey], str]
+    journal: Journal, run: Run, pending: Pending, request_hash: RequestHash
 ) -> Pending:
     """Copy what was asked in exactly the same way before; return what is still pending."""
-
-    def matches(_earlier: Run, reply: int, asked: int) -> bool:
-        return asked == short(request_hash(pending.reply(reply)))
-
-    for found in _Search(journal, run, matches, Versions(journal)).find(pending):
+    for found in _Search(journal, run, request_hash, Versions(journal)).find(pending):
         pending = found.write(pending)
         del found  # so that the numbers of one run only are in memory
     return pending
@@ -56,13 +53,19 @@ class ReusableReplies:
     judged: Mapping[JudgeKey, Set[int]]
 
 
+NOTHING_REUSED = ReusableReplies(frozenset(), {})
+
+
 def find_reusable(
-    journal: Journal, run: Run, pending: Pending, matches: Matches, versions: "Versions"
+    journal: Journal, run: Run, pending: Pending, request_hash: RequestHash, versions: "Versions"
 ) -> ReusableReplies:
-    """Return what `reuse_answers` would copy; nothing is written, the run need not be open yet."""
+    """Return what `reuse_answers` would copy; nothing is written, the run need not be open yet.
+
+    Of many unchanged questions only some requests are compared: all would take minutes.
+    """
     replies: set[int] = set()
     judged: dict[JudgeKey, set[int]] = defaultdict(set)
-    for found in _Search(journal, run, matches, versions).find(pending):
+    for found in _Search(journal, run, request_hash, versions, ENOUGH_ALIKE).find(pending):
         replies.update(reply for reply, taken in enumerate(found.ids) if taken)
         for reply, verdict in found.verdicts():
             judged[verdict.by].add(reply)
@@ -75,29 +78,29 @@ class _Search:
 
     journal: Journal
     run: Run
-    matches: Matches
+    request_hash: RequestHash
     versions: "Versions"
+    # The number of comparisons with one result after which the others are taken to have it too.
+    enough: int | None = None
+    _results: dict[tuple[str, str, int], Counter[bool]] = field(
+        default_factory=lambda: defaultdict(Counter)
+    )
 
     def find(self, pending: Pending) -> "Iterator[_ReusedAnswers]":
         """Yield, per earlier run, the reusable answers not found in a newer one."""
-        unjudged = []
-        for earlier in self._ancestors():
+        unjudged: list[Run] = []
+        # Verdicts are paid for too: an answer without one waits for a run that has both.
+        first = ((run, True) for run in self._ancestors())
+        for earlier, is_first in chain(first, ((run, False) for run in unjudged)):
             if not pending:
-                break
+                return
             found = self._read(earlier, pending)
-            # Verdicts are paid for too: an answer without one waits for a run that has both.
-            judged = found.judged()
-            if judged.count < found.count:
+            count = found.count
+            if is_first and (found := found.judged()).count < count:
                 unjudged.append(earlier)
-            pending = pending.without(judged.ids)
-            yield judged
-            del found, judged
-        for earlier in unjudged:
-            if not pending:
-                break
-            found = self._read(earlier, pending)
             pending = pending.without(found.ids)
             yield found
+            del found
 
     def _ancestors(self) -> Iterator[Run]:
         """Yield the runs whose answers this one reuses, then those whose answers they reuse."""
@@ -118,13 +121,39 @@ class _Search:
             if (reply := finals.add(one)) is not None:
                 found[reply] = short(one.prediction_id) if one.outcome.is_result else 0
                 hashes[reply] = short(one.request_hash)
-        for reply in pending.numbers:
-            if found[reply] and self.matches(earlier, reply, hashes[reply]):
-                ids[reply] = found[reply]
+        if candidates := [reply for reply in pending.numbers if found[reply]]:
+            matches = self._comparison(earlier, pending)
+            for reply in candidates:
+                ids[reply] = found[reply] if matches(reply, hashes[reply]) else 0
         unchanged = self.versions.compare(earlier, run).graded if any(ids) else bytes(len(run.plan))
         # The same names and ids each time, so that writing again after a crash changes nothing.
         name = f"carried-from-{earlier.run_id}-{fingerprint(ids.tobytes().hex())}"
-        return _ReusedAnswers(self.journal, run, earlier, finals, ids, unchanged, name)
+        return _ReusedAnswers(self.journal, run, earlier, finals.replies, ids, unchanged, name)
+
+    def _comparison(self, earlier: Run, pending: Pending) -> Callable[[int, int], bool]:
+        """Return whether a reply would be asked for by the request with this `short` hash."""
+
+        def is_same(number: int, asked: int) -> bool:
+            return asked == short(self.request_hash(pending.reply(number)))
+
+        if self.enough is None:
+            return is_same
+        enough, unchanged = self.enough, self.versions.compare(earlier, self.run).items
+        # Coding tasks are few and differ.
+        coding = self.versions.benchmark(self.run.benchmark_version).version.coding_suites
+
+        def is_alike(number: int, asked: int) -> bool:
+            key, sample = pending.reply(number)
+            if key.suite in coding or not unchanged[number % len(unchanged)]:
+                return is_same(number, asked)
+            known = self._results[earlier.run_id, key.suite, sample]
+            if len(known) == 1 and known.total() >= enough:
+                return known[True] > 0
+            result = is_same(number, asked)
+            known[result] += 1
+            return result
+
+        return is_alike
 
 
 @dataclass(frozen=True)
@@ -134,7 +163,7 @@ class _ReusedAnswers:
     journal: Journal
     run: Run
     earlier: Run
-    finals: FinalPredictions
+    replies: Replies
     # By the reply's number, a short form of the prediction's id; 0 for what is not reused.
     ids: "array[int]"
     # By the item's place, whether its verdicts are reused too.
@@ -162,7 +191,7 @@ class _ReusedAnswers:
                     yield reply, verdict
 
     def write(self, pending: Pending) -> Pending:
-        """Write the answers last, so that none is there without the verdicts and reasons it has."""
+        """Write the answers last, so that none is ever there without its verdicts and diagnoses."""
         if self.count:
             where = (self.run.model, self.run.run_id, self.name)
             self.journal.write_whole(JUDGED, *where, records=self._judgements())
@@ -176,11 +205,9 @@ class _ReusedAnswers:
         return pending.without(self.ids)
 
     def _predictions(self) -> Iterator[Prediction]:
-        everything = self.journal.read(PREDICTIONS, self.earlier.model, self.earlier.run_id)
-        for number, one in enumerate(everything):
-            reply = self.finals.replies.find(one.key, one.sample)
-            is_reused = reply is not None and self.ids[reply]
-            if is_reused and self.finals.is_final(number, one.key, one.sample):
+        for one in self.journal.read(PREDICTIONS, self.earlier.model, self.earlier.run_id):
+            reply = self.replies.find(one.key, one.sample)
+            if reply is not None and self.ids[reply] == short(one.prediction_id):
                 yield self._copy(one)
 
     def _judgements(self) -> Iterator[Judgement]:
@@ -189,27 +216,27 @@ class _ReusedAnswers:
                 yield self._copy(verdict)
 
     def _diagnoses(self) -> Iterator[Diagnosis]:
-        """Reasons were paid for too; but known faults of the item may be others now."""
+        """Yield diagnoses, which were paid for too, unless the item's known faults have changed."""
         said = self.journal.read(DIAGNOSES, self.earlier.model, self.earlier.run_id)
         found = [one for one in said if one.explanation and self._number(one) is not None]
         items = past_items(self.journal, self.run.benchmark_version) if found else {}
         for one in found:
-            if one.gaps_hash == gaps_hash(items[ItemKey(one.suite, one.item_id)]):
+            if one.gaps_hash == gaps_hash(items[one.key]):
                 yield self._copy(one)
 
     def _reclassified(self) -> Iterator[Reclassification]:
-        """Yield what people say of an item, as long as any of its replies is the same."""
+        """Yield the classifications by people of items of which any reply is reused."""
         items, taken = len(self.run.plan), {n for n, one in enumerate(self.ids) if one}
         for one in self.journal.read(RECLASSIFIED, self.earlier.model, self.earlier.run_id):
             key = ItemKey(one.suite, one.item_id)
             samples = range(self.run.samples) if one.sample is None else [one.sample]
-            numbers = {self.finals.replies.find(key, sample) for sample in samples}
+            numbers = {self.replies.find(key, sample) for sample in samples}
             if any(n is not None and self.unchanged[n % items] for n in numbers & taken):
                 yield one.model_copy(update={"run_id": self.run.run_id})
 
     def _number(self, said: Judgement | JudgementBrief | Diagnosis) -> int | None:
-        """Return the number of the reply it is about, if it is reused with what is said of it."""
-        reply = self.finals.replies.find(ItemKey(said.suite, said.item_id), said.sample)
+        """Return the number of the reply that a record is about, if both are reused."""
+        reply = self.replies.find(said.key, said.sample)
         if reply is None or not self.unchanged[reply % len(self.unchanged)]:
             return None
         return reply if self.ids[reply] == short(said.prediction_id) else None
@@ -234,23 +261,19 @@ def _zeros(replies: Sized) -> "array[int]":
 
 
 class Unchanged(NamedTuple):
-    """By the item's place in a plan, whether it is what it was: as a whole, and to the grader."""
+    """For each place in a plan, whether the item is unchanged, and whether its grading is."""
 
     items: Sequence[int]
     graded: Sequence[int]
 
 
 class Versions:
-    """The items of benchmark versions, and what of them has changed: each found out once."""
+    """The items of benchmark versions, and which of them have changed; cached."""
 
     def __init__(self, journal: Journal, current: Benchmark | None = None) -> None:
         self._journal = journal
         self._known = {current.version.benchmark_version: current} if current else {}
         self._compared: dict[tuple[str, str, tuple[ItemKey, ...]], Unchanged] = {}
-
-    def items(self, version: str) -> Mapping[ItemKey, Item]:
-        """Return those that a run of that version was or will be asked."""
-        return self.benchmark(version).items
 
     def benchmark(self, version: str) -> Benchmark:
         """Return the current one, or one that the journal knows."""
@@ -264,10 +287,10 @@ class Versions:
         before, after = earlier.benchmark_version, run.benchmark_version
         if before == after:
             return Unchanged(b"\1" * len(run.plan), b"\1" * len(run.plan))
-        if (before, after, run.plan) not in self._compared:
-            compared = _compare(self.benchmark(before), self.benchmark(after), run.plan)
-            self._compared[before, after, run.plan] = compared
-        return self._compared[before, after, run.plan]
+        key = (before, after, run.plan)
+        if key not in self._compared:
+            self._compared[key] = _compare(self.benchmark(before), self.benchmark(after), run.plan)
+        return self._compared[key]
 
 
 def _compare(before: Benchmark, after: Benchmark, plan: Sequence[ItemKey]) -> Unchanged:
@@ -279,35 +302,3 @@ def _compare(before: Benchmark, after: Benchmark, plan: Sequence[ItemKey]) -> Un
             same[place] = old == new
             graded[place] = same_prompt and graded_alike(old, new)
     return Unchanged(same, graded)
-
-
-@dataclass(frozen=True)
-class RequestMatcher:
-    """Whether replies of a run would be asked for as before: to compare all would take minutes."""
-
-    run: Run
-    versions: Versions
-    request_hash: Callable[[ReplyKey], str]
-    _same: dict[str, Sequence[int]] = field(default_factory=dict)
-    _found: dict[tuple[str, str, int], Counter[bool]] = field(default_factory=dict)
-
-    def __call__(self, earlier: Run, number: int, asked: int) -> bool:
-        """Match as `Matches` says; what gives the same result again and again is believed."""
-        reply = Pending(self.run.plan, ()).reply(number)
-        if not self._is_one_of_many(earlier, reply, number):
-            return asked == short(self.request_hash(reply))
-        found = self._found.setdefault((earlier.run_id, reply.key.suite, reply.sample), Counter())
-        if len(found) == 1 and found.total() >= ENOUGH_ALIKE:
-            return found[True] > 0
-        alike = asked == short(self.request_hash(reply))
-        found[alike] += 1
-        return alike
-
-    def _is_one_of_many(self, earlier: Run, reply: ReplyKey, number: int) -> bool:
-        """Return whether the item is a question as before; coding tasks are few and differ."""
-        version = self.versions.benchmark(self.run.benchmark_version).version
-        if reply.key.suite in version.coding_suites:
-            return False
-        if earlier.run_id not in self._same:
-            self._same[earlier.run_id] = self.versions.compare(earlier, self.run).items
-        return bool(self._same[earlier.run_id][number % len(self.run.plan)])

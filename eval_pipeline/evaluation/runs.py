@@ -1,7 +1,8 @@
-"""Runs: which items a run covers, which run is continued, what is left to ask in it."""
+"""Runs: their items, which run is continued, and what is left to ask in it."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import zip_longest
 from typing import NamedTuple
 
@@ -15,15 +16,17 @@ from eval_pipeline.evaluation.state import (
     is_judged,
     read_run,
 )
+from eval_pipeline.hashing import fingerprint
 from eval_pipeline.journal import RUNS, Journal
 from eval_pipeline.records.base import now
 from eval_pipeline.records.item import ExamQuestion, Item, ItemKey
 from eval_pipeline.records.model import Model
 from eval_pipeline.records.run import FAILED_THERE, IMPORTED_FROM, Mode, PlanFilter, Run, Scope
 from eval_pipeline.results.runs import FoundRun
-from eval_pipeline.settings.sections import Experiment
+from eval_pipeline.settings.sections import Experiment, Plan
 from eval_pipeline.suites.benchmark import Benchmark, past_items
 from eval_pipeline.suites.items import briefs
+from eval_pipeline.suites.kinds import Prompts
 from eval_pipeline.suites.listing import planned
 
 
@@ -33,7 +36,6 @@ class OpenRun:
 
     run: Run
     pending: Pending
-    # Whether it is none of those that were opened before.
     is_new: bool = False
 
     @property
@@ -42,7 +44,7 @@ class OpenRun:
 
 
 class Failed(NamedTuple):
-    """What was wrong or had no result in a run."""
+    """The items that were wrong or had no result in a run."""
 
     run_id: str
     items: Collection[ItemKey]
@@ -72,8 +74,6 @@ def scope_of(plan: Sequence[ItemKey], items: Mapping[ItemKey, Item]) -> Scope:
     return Scope.TEXT if same else Scope.FILTERED
 
 
-_ALWAYS_NAMED = {"temperature", "max_tokens", "stream", "extra"}
-"""What of an experiment every run's parameters say."""
 CODING_PROMPT = "coding_prompt_hash"
 """The parameter that only runs with coding tasks have."""
 EXAM_GUIDELINES = "exam_guidelines_hashes"
@@ -84,55 +84,49 @@ def new_run(
     run_id: str,
     model: Model,
     benchmark: Benchmark,
-    chosen: PlanFilter,
+    chosen: Plan,
     *,
     experiment_name: str,
     experiment: Experiment,
-    system_prompt_hash: str,
-    coding_prompt_hash: str | None = None,
-    exam_guidelines_hashes: Mapping[str, str] | None = None,
-    samples: int = 1,
+    prompts: Prompts,
     failed: Failed | None = None,
 ) -> Run:
     """Return the run that would be opened now, to be compared with earlier ones."""
-    # Settings that say more than which items there are do not belong to the filter.
-    chosen = PlanFilter(**chosen.model_dump(include=set(PlanFilter.model_fields)))
-    plan, scope = choose(benchmark.items, model, chosen, failed)
+    # The number of samples does not belong to the filter.
+    plan_filter = PlanFilter(**chosen.model_dump(include=set(PlanFilter.model_fields)))
+    plan, scope = choose(benchmark.items, model, plan_filter, failed)
     if failed is not None and not plan:
         raise NothingFailedError(f"{model.id}: nothing failed in run {failed.run_id[:8]}.")
     if not plan:
         raise RunError(
-            f"Nothing to ask {model.id}: no item passes the filter {chosen.model_dump_json()}"
+            f"Nothing to ask {model.id}: no item passes the filter {plan_filter.model_dump_json()}"
             + ("." if model.sees_images else " that the model can read (it sees no images).")
         )
-    coding = benchmark.version.coding_suites
-    has_code = bool(coding) and any(key.suite in coding for key in plan)
-    guided = exam_guidelines_hashes and {
-        suite: told
-        for suite, told in exam_guidelines_hashes.items()
-        if any(key.suite == suite for key in plan)
-    }
+    suites, hashes = {key.suite for key in plan}, prompts.exam_guidelines_hashes
+    guided = {suite: told for suite, told in hashes.items() if suite in suites}
+    has_code = not suites.isdisjoint(benchmark.version.coding_suites)
+    always = {"temperature", "max_tokens", "stream", "extra"}
     run = Run(
         run_id=run_id,
         model=model.id,
         experiment=experiment_name,
         benchmark_version=benchmark.version.benchmark_version,
         plan=(),
-        plan_filter=chosen,
+        plan_filter=plan_filter,
         scope=scope,
         parameters={
-            **experiment.model_dump(mode="json", include=_ALWAYS_NAMED),
-            "system_prompt_hash": system_prompt_hash,
+            **experiment.model_dump(mode="json", include=always),
+            "system_prompt_hash": fingerprint(prompts.exam),
             "gateway": model.gateway,
             # Named only where they are special, so that earlier runs are still the same.
             **({} if model.dialect == "chat_completions" else {"dialect": model.dialect}),
             **({"web_search": True} if experiment.web_search else {}),
-            **({CODING_PROMPT: coding_prompt_hash} if has_code else {}),
+            **({CODING_PROMPT: prompts.coding_hash} if has_code else {}),
             **({EXAM_GUIDELINES: guided} if guided else {}),
         },
         simulated=model.simulated,
         opened_at=now(),
-        samples=samples,
+        samples=chosen.samples,
         failed_of=failed and failed.run_id,
     )
     # Not validated: that would make a second key for every item.
@@ -164,23 +158,9 @@ def open_run(
     *,
     run_id: str | None = None,
     retry_of: str | None = None,
+    dry_run: bool = False,
 ) -> OpenRun:
-    """Continue the run that is meant, or open `wanted` as a new one."""
-    opened = which_run(journal, wanted, mode, run_id=run_id, retry_of=retry_of)
-    if opened.is_new:
-        journal.write_whole(RUNS, wanted.model, wanted.run_id, records=[opened.run])
-    return opened
-
-
-def which_run(
-    journal: Journal,
-    wanted: Run,
-    mode: Mode,
-    *,
-    run_id: str | None = None,
-    retry_of: str | None = None,
-) -> OpenRun:
-    """Return the run that would go on or be opened, with what is left to ask; write nothing."""
+    """Continue the run that is meant, or open `wanted` as a new one; a dry run writes nothing."""
     earlier = earlier_runs(journal, wanted)
     run = _find(earlier, wanted, mode, run_id, retry_of)
     if run is not None:
@@ -192,6 +172,8 @@ def which_run(
             return found
     if mode is not Mode.FRESH:
         wanted = wanted.model_copy(update={"carry_from": _ancestors(journal, earlier, wanted)})
+    if not dry_run:
+        journal.write_whole(RUNS, wanted.model, wanted.run_id, records=[wanted])
     return OpenRun(wanted, Pending(wanted.plan, range(wanted.planned)), is_new=True)
 
 
@@ -205,18 +187,10 @@ def _ancestors(journal: Journal, earlier: list[Run], wanted: Run) -> tuple[str, 
         if (run.experiment, run.parameters) == (wanted.experiment, wanted.parameters):
             # Also those that have none: they may go on before this run does.
             left[run.run_id] = len(find_pending(journal, run, wanted))
-            if not left[run.run_id] and _covers(run, wanted):
+            is_same = (run.benchmark_version, run.plan) == (wanted.benchmark_version, wanted.plan)
+            if not left[run.run_id] and is_same and run.samples >= wanted.samples:
                 return ()
     return tuple(sorted(left, key=left.__getitem__))
-
-
-def _covers(run: Run, wanted: Run) -> bool:
-    """Return whether it plans all that is wanted, in the same benchmark version."""
-    return (
-        run.benchmark_version == wanted.benchmark_version
-        and run.plan == wanted.plan
-        and run.samples >= wanted.samples
-    )
 
 
 def _find(
@@ -263,22 +237,20 @@ def _asked_the_same_way(run: Run, wanted: Run) -> Run:
 
 def refuse_without_text(run: Run, items: Mapping[ItemKey, Item]) -> None:
     """Raise if the run was imported without the text of its questions."""
-    if not _has_text(run, items):
+    if not _has_text(items[run.plan[0]]):
         raise untold_error(run)
 
 
 def untold(journal: Journal, found: Iterable[FoundRun]) -> Iterator[Run]:
     """Yield those of them that were imported without the text of their questions."""
-    # Many models of one launch were asked the same questions, which may be large.
-    told: dict[str, bool] = {}
+
+    @cache  # Many models of one launch were asked the same questions, which may be large.
+    def has_text(version: str, key: ItemKey) -> bool:
+        return _has_text(past_items(journal, version)[key])
+
     for one in found:
         run = read_run(journal, one.model, one.run_id)
-        if not run.is_imported:
-            continue
-        version = run.benchmark_version
-        if version not in told:
-            told[version] = _has_text(run, past_items(journal, version))
-        if not told[version]:
+        if run.is_imported and not has_text(run.benchmark_version, run.plan[0]):
             yield run
 
 
@@ -292,6 +264,5 @@ def untold_error(run: Run) -> RunError:
     )
 
 
-def _has_text(run: Run, items: Mapping[ItemKey, Item]) -> bool:
-    first = items[run.plan[0]]
-    return not isinstance(first, ExamQuestion) or bool(first.question)
+def _has_text(item: Item) -> bool:
+    return not isinstance(item, ExamQuestion) or bool(item.question)

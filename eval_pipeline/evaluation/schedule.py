@@ -1,4 +1,4 @@
-"""Which models are due to be evaluated again: a pure decision, in a sentence that says why."""
+"""Decisions which models are due to be evaluated again, each with a sentence that says why."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,9 +19,9 @@ NOT_LISTED = "the catalog does not have it as selected and listed (materialize m
 
 @dataclass(frozen=True)
 class Standing:
-    """What is known of a model; `busy` is the id of a Dagster run that is at it or queued.
+    """Facts about a model; `busy` is the id of a Dagster run for it, running or queued.
 
-    `barred` is why it can not be asked at all.
+    `barred` is why it cannot be asked at all.
     """
 
     model: str
@@ -34,7 +34,7 @@ class Standing:
 
 @dataclass(frozen=True)
 class Decision:
-    """Whether the model is due, from when on (None if that can not be told), and why."""
+    """A decision whether a model is due, from when on (None if unknown), and why."""
 
     model: str
     due: bool
@@ -43,7 +43,7 @@ class Decision:
 
 
 class Row(NamedTuple):
-    """A decision for people."""
+    """A decision as a row of a table."""
 
     model: str
     due: str
@@ -52,23 +52,24 @@ class Row(NamedTuple):
 
 
 def decide(standing: Standing, moment: datetime) -> Decision:
-    """Due if it was never attempted, or long enough ago for its age and its cost."""
-    if standing.barred is not None:
-        return _not_now(standing, standing.barred)
-    if standing.busy is not None:
-        return _not_now(standing, f"run {standing.busy[:8]} is queued or running")
+    """Return whether a model is due: never attempted, or long enough ago for its age and cost."""
+    model, why_not = standing.model, standing.barred
+    if why_not is None and standing.busy is not None:
+        why_not = f"run {standing.busy[:8]} is queued or running"
+    if why_not is not None:
+        return Decision(model, due=False, due_at=None, reason=f"not due: {why_not}")
     if standing.last_attempt_at is None:
-        return Decision(standing.model, due=True, due_at=moment, reason="due: never evaluated")
+        return Decision(model, due=True, due_at=moment, reason="due: never evaluated")
     return _decide_again(standing, standing.last_attempt_at, moment)
 
 
 def interval_days(age: timedelta) -> float:
-    """Days from one evaluation to the next: 1 for a new model, 30.5 at a year, towards 60."""
+    """Return the days between evaluations: 1 for a new model, 30.5 at a year, towards 60."""
     return LONGEST_DAYS - (LONGEST_DAYS - SHORTEST_DAYS) * exp2(-(age / YEAR))
 
 
 def floor_days(run_cost_usd: float | None) -> float:
-    """Days that lie between them at least: the more, the more a run costs, as far as is known."""
+    """Return the least days between evaluations: more, the more a run costs; 0 if unknown."""
     dearness = ((run_cost_usd or 0.0) - CHEAP_USD) / (DEAR_USD - CHEAP_USD)
     return HIGHEST_FLOOR_DAYS * min(1.0, max(0.0, dearness))
 
@@ -82,7 +83,7 @@ def standings(
     filtered: bool = False,
     barred: Mapping[str, str] | None = None,
 ) -> list[Standing]:
-    """Where these models stand under the experiment, as the DuckDB file has it.
+    """Return what the DuckDB file knows of these models under the experiment.
 
     `filtered` says whether the evaluations to come are for a part of the benchmark only.
     """
@@ -90,15 +91,15 @@ def standings(
     known = {model: facts for model, *facts in query(db, "standings", given).fetchall()}
     found = []
     for model in models:
-        released_at, last_attempt_at, run_cost_usd = known.get(model, (None, None, None))
+        released_at, attempted_at, run_cost_usd = known.get(model, (None, None, None))
         why_not = (barred or {}).get(model) if model in known else NOT_LISTED
-        times = _utc(released_at), _utc(last_attempt_at)
+        times = _utc(released_at), _utc(attempted_at)
         found.append(Standing(model, *times, run_cost_usd, busy.get(model), why_not))
     return found
 
 
 def for_people(decisions: Iterable[Decision]) -> list[Row]:
-    """What is due first, then what will be next; what can not be told last."""
+    """Return what is due first, then what will be next, and unknown times last."""
     later = datetime.max.replace(tzinfo=UTC)
 
     def order(one: Decision) -> tuple[bool, datetime, str]:
@@ -111,15 +112,11 @@ def for_people(decisions: Iterable[Decision]) -> list[Row]:
 
 
 def summed_up(decisions: Sequence[Decision]) -> str:
-    """All of them in a sentence."""
+    """Return a sentence about all of them."""
     due = sum(one.due for one in decisions)
     coming = [one.due_at for one in decisions if one.due_at is not None and not one.due]
     following = f"; the next one is on {_minute(min(coming))} UTC" if coming else ""
     return f"{due} of {len(decisions)} models are due{following}."
-
-
-def _not_now(standing: Standing, why: str) -> Decision:
-    return Decision(standing.model, due=False, due_at=None, reason=f"not due: {why}")
 
 
 def _decide_again(standing: Standing, last: datetime, moment: datetime) -> Decision:
@@ -147,5 +144,5 @@ def _minute(moment: datetime | None) -> str:
 
 
 def _utc(moment: datetime | None) -> datetime | None:
-    """The tables hold UTC without saying so."""
+    """Add the time zone, which the tables leave out."""
     return None if moment is None else moment.replace(tzinfo=UTC)

@@ -1,11 +1,13 @@
-"""The state of earlier work, read from the journal in no more memory than decides what is left."""
+"""The state of earlier work: what is done and what is left, as the journal has it."""
 
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, NamedTuple, Self
+from functools import wraps
+from math import inf
+from typing import Any, NamedTuple, ParamSpec, Self, TypeVar
 
 from pydantic import AwareDatetime, ConfigDict
 from pydantic_core import to_json
@@ -24,6 +26,23 @@ from eval_pipeline.records.outcome import Outcome
 from eval_pipeline.records.prediction import Prediction
 from eval_pipeline.records.run import Run
 from eval_pipeline.suites.items import Places
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def repeat_if_compacted(read: Callable[P, T]) -> Callable[P, T]:
+    """Make a function that reads the journal start over when a file was compacted meanwhile."""
+
+    @wraps(read)
+    def repeated(*args: P.args, **options: P.kwargs) -> T:
+        while True:
+            try:
+                return read(*args, **options)
+            except FileCompactedError:  # the lines are in another file now
+                continue
+
+    return repeated
 
 
 class PastRun(Run):
@@ -55,7 +74,7 @@ class JudgeKey(NamedTuple):
 
 
 class _Brief(Record):
-    """The part of a prediction or a judgement that says what is left to do; texts stay on disk."""
+    """The fields of a prediction or a judgement that decide what is left; texts stay on disk."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -72,13 +91,13 @@ class _Brief(Record):
 
 
 class PredictionBrief(_Brief):
-    """The part of a prediction that says whether its reply is done."""
+    """The fields of a prediction that decide whether its reply is done."""
 
     request_hash: str
 
 
 class JudgementBrief(_Brief):
-    """The part of a judgement that says whether there is a score, and whose it is."""
+    """The fields of a judgement that decide whether there is a score, and by which judge."""
 
     judge: str
     judge_version: str
@@ -152,12 +171,12 @@ class Pending:
         return {suite: type(self)(self.plan, some) for suite, some in numbers.items()}
 
     def without(self, done: Sequence[int]) -> Self:
-        """Return the rest after those are done whose number has anything but 0."""
+        """Return the rest, without those whose number has a value other than 0 in `done`."""
         return type(self)(self.plan, array("q", (one for one in self.numbers if not done[one])))
 
 
 class Final(NamedTuple):
-    """When a final prediction finished, and whether it is a result."""
+    """The time at which a final prediction finished, and whether it is a result."""
 
     finished_at: datetime
     is_result: bool
@@ -166,7 +185,7 @@ class Final(NamedTuple):
 class FinalPredictions:
     """The final prediction for each reply: of those of a run, the one that finished last.
 
-    Other Python code asks here; `load/predictions.sql` has the same rule for the warehouse.
+    The rule for all Python code; `load/predictions.sql` has the same one for the warehouse.
     """
 
     def __init__(
@@ -174,42 +193,33 @@ class FinalPredictions:
     ) -> None:
         # Numbers in arrays: a few bytes per reply, however many there are.
         self.replies = Replies(keys, samples)
-        self._moments = array("d", [0.0]) * len(self.replies)
-        self._numbers = array("q", [-1]) * len(self.replies)
+        self._moments = array("d", [-inf]) * len(self.replies)
         self._is_result = bytearray(len(self.replies))
-        self._added = 0
         for prediction in predictions:
             self.add(prediction)
 
     def add(self, prediction: PredictionBrief | Prediction) -> int | None:
         """Add the run's next prediction; return its reply if it is the final one so far."""
         reply = self.replies.find(prediction.key, prediction.sample)
-        number, moment = self._added, prediction.finished_at.timestamp()
-        self._added += 1
+        moment = prediction.finished_at.timestamp()
         if reply is None or self._moments[reply] > moment:
             return None
         self._moments[reply] = moment
-        self._numbers[reply] = number
         self._is_result[reply] = prediction.outcome.is_result
         return reply
 
     def missing(self, *, result: bool) -> Sequence[int]:
-        """Return the replies without any; with `result`, also those without a result."""
-        found = self._is_result if result else (number >= 0 for number in self._numbers)
+        """Return the replies without a prediction; with `result`, also those without a result."""
+        found = self._is_result if result else (moment > -inf for moment in self._moments)
         return array("q", (reply for reply, there in enumerate(found) if not there))
 
     def find(self, key: ItemKey, sample: int = 0) -> Final | None:
         """Return when the reply's final prediction finished, if there is one."""
         reply = self.replies.find(key, sample)
-        if reply is None or self._numbers[reply] < 0:
+        if reply is None or self._moments[reply] == -inf:
             return None
         finished_at = datetime.fromtimestamp(self._moments[reply], UTC)
         return Final(finished_at, bool(self._is_result[reply]))
-
-    def is_final(self, number: int, key: ItemKey, sample: int = 0) -> bool:
-        """Return whether the run's prediction of that number, counted from 0, is a final one."""
-        reply = self.replies.find(key, sample)
-        return reply is not None and self._numbers[reply] == number
 
 
 def find_pending(
@@ -222,27 +232,19 @@ def find_pending(
     return Pending(wanted.plan, finals.missing(result=failed_too))
 
 
+@repeat_if_compacted
 def final_results(journal: Journal, run: Run) -> Mapping[str, ItemKey]:
-    """Return the ids of the run's final predictions that are results, with their items."""
-    while True:
-        try:
-            return _final_results(journal, run)
-        except FileCompactedError:  # the lines are in another file now
-            continue
+    """Return the ids of the run's final predictions that are results, with their items.
 
-
-def _final_results(journal: Journal, run: Run) -> Mapping[str, ItemKey]:
-    """Read in one pass: the model may still be asked, and the journal grow."""
+    Read in one pass, for the model may still be asked, and the journal grow.
+    """
     finals = FinalPredictions(run.plan, samples=run.samples)
     ids: list[str | None] = [None] * len(finals.replies)
     for brief in journal.read(PREDICTION_BRIEFS, run.model, run.run_id):
         if (reply := finals.add(brief)) is not None:
             ids[reply] = brief.prediction_id if brief.outcome.is_result else None
-    return {
-        found: run.plan[reply % len(run.plan)]
-        for reply, found in enumerate(ids)
-        if found is not None
-    }
+    items = len(run.plan)
+    return {found: run.plan[n % items] for n, found in enumerate(ids) if found is not None}
 
 
 def read_predictions(
@@ -310,11 +312,11 @@ def failed_items(journal: Journal, run: Run) -> set[ItemKey]:
             given = scores.setdefault(one.by, {})
             score = (one.finished_at, one.score)
             given[one.prediction_id] = max(given.get(one.prediction_id, score), score)
-    decisive = max(scores.values(), key=_most_and_last_at_work, default={})
+    decisive = max(
+        scores.values(),
+        key=lambda given: (len(given), max(at for at, _ in given.values())),
+        default={},
+    )
     wrong = {prediction_id for prediction_id, (_, score) in decisive.items() if score < 1}
     fine = Counter(key for prediction_id, key in results.items() if prediction_id not in wrong)
     return {key for key in run.plan if fine[key] < run.samples}
-
-
-def _most_and_last_at_work(scores: Mapping[str, tuple[datetime, float]]) -> tuple[int, datetime]:
-    return len(scores), max(at for at, _ in scores.values())

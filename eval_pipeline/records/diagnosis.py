@@ -7,8 +7,7 @@ from pydantic import AwareDatetime, ConfigDict, Field
 
 from eval_pipeline.records.base import Record, Text
 from eval_pipeline.records.model import ModelId
-from eval_pipeline.records.outcome import Outcome
-from eval_pipeline.records.prediction import ReplyFormat, Usage
+from eval_pipeline.records.prediction import ReplyFormat, ReplyRecord
 
 
 class Classification(StrEnum):
@@ -40,40 +39,28 @@ class Explanation(Record):
     gap: Text | None = None
 
 
-class Diagnosis(Record):
+class Diagnosis(ReplyRecord):
     """One failure as an analyst sees it, or why there is no explanation (see `reason`).
 
     It is about one verdict on one reply, in the light of the known faults of the item: where any
     of these is replaced, it no longer stands.
     """
 
-    prediction_id: str
-    run_id: str
-    model: ModelId
-    suite: str
-    item_id: str
-    sample: int = 0
     judge: str
     judge_version: str
     analyst: str
     analyst_version: str
-    outcome: Outcome
     explanation: Explanation | None
     reason: str = ""
     reply_format: ReplyFormat | None = None
     raw_reply: str | None = None
-    usage: Usage = Usage()
-    latency_s: float | None = None
-    attempts: int = 0
     launch: str | None = None
-    carried_from: str | None = None
     # Of the item's GAPS.txt as the analyst was shown it; None if there was nothing in it.
     gaps_hash: str | None = None
-    finished_at: AwareDatetime
 
     @property
     def trouble(self) -> str:
-        """Whom we asked in vain and what they said."""
+        """Which analyst failed, and its error."""
         return f"The analyst {self.analyst}: {self.reason}"
 
 

@@ -29,31 +29,26 @@ class Usage(Record):
         return (self.input_tokens or 0) + (self.output_tokens or 0)
 
     def plus(self, other: "Usage") -> "Usage":
-        """Both together; what only one of them knows counts as it is."""
+        """Return the sum of both; where only one of them has a value, that counts as it is."""
         names = ("input_tokens", "output_tokens", "reasoning_tokens", "cached_tokens", "cost_usd")
-        sums = {name: _sum(getattr(self, name), getattr(other, name)) for name in names}
-        known = [usage.cost_estimated for usage in (self, other) if usage.cost_usd is not None]
-        return Usage.model_validate({**sums, "cost_estimated": any(known) or not known})
-
-    def costing(self, usd: float) -> "Usage":
-        """The same at a price that is an estimate."""
-        return Usage(
-            input_tokens=self.input_tokens,
-            output_tokens=self.output_tokens,
-            reasoning_tokens=self.reasoning_tokens,
-            cached_tokens=self.cached_tokens,
-            cost_usd=usd,
-        )
+        pairs = {name: (getattr(self, name), getattr(other, name)) for name in names}
+        sums = {
+            name: None if pair == (None, None) else sum(filter(None, pair))
+            for name, pair in pairs.items()
+        }
+        estimated = [usage.cost_estimated for usage in (self, other) if usage.cost_usd is not None]
+        return Usage.model_validate({**sums, "cost_estimated": any(estimated) or not estimated})
 
 
 NOTHING_USED = Usage()
-
-
 FREE = Usage(cost_usd=0.0, cost_estimated=False)
 
 
-class Prediction(Record):
-    """The model's reply to one item, or why there is none."""
+class ReplyRecord(Record):
+    """The fields of every record about one reply of a run: which reply, how asking ended, its use.
+
+    `attempts` counts requests; `carried_from` is the run whose record was reused.
+    """
 
     prediction_id: str
     run_id: str
@@ -62,20 +57,9 @@ class Prediction(Record):
     item_id: str
     sample: int = 0
     outcome: Outcome
-    answer: str | None = None
-    reasoning: str | None = None
-    error: str | None = None
-    finish_reason: str | None = None
     usage: Usage = Usage()
     latency_s: float | None = None
-    first_token_s: float | None = None
-    generation_s: float | None = None
-    attempts: int
-    generation_id: str | None = None
-    served_by: str | None = None
-    model_reported: str | None = None
-    system_fingerprint: str | None = None
-    request_hash: str
+    attempts: int = 0
     carried_from: str | None = None
     finished_at: AwareDatetime
 
@@ -83,29 +67,39 @@ class Prediction(Record):
     def key(self) -> ItemKey:
         return ItemKey(self.suite, self.item_id)
 
+
+class Prediction(ReplyRecord):
+    """The model's reply to one item, or why there is none."""
+
+    attempts: int
+    answer: str | None = None
+    reasoning: str | None = None
+    error: str | None = None
+    finish_reason: str | None = None
+    first_token_s: float | None = None
+    generation_s: float | None = None
+    generation_id: str | None = None
+    served_by: str | None = None
+    model_reported: str | None = None
+    system_fingerprint: str | None = None
+    request_hash: str
+
     @property
     def trouble(self) -> str:
-        """Whom we asked in vain and what they said."""
+        """Which model failed, and its error."""
         return f"{self.model}: {self.error or self.outcome}"
 
 
 ReplyFormat = Literal["json_schema", "tool", "text"]
-"""What holds a judge to the form of its reply: a schema, a function it has to call, or its word."""
+"""How a judge's reply is held to its form: by a schema, a function it has to call, or its word."""
 
 
-class Judgement(Record):
+class Judgement(ReplyRecord):
     """The verdict on one prediction; `score` is None when nobody could tell (see `reason`)."""
 
-    prediction_id: str
-    run_id: str
-    model: ModelId
-    suite: str
-    item_id: str
-    sample: int = 0
     judge: str
     judge_version: str
     prompt_hash: str | None = None
-    outcome: Outcome
     score: float | None = Field(ge=0, le=1)
     reason: str
     extracted_answer: str | None = None
@@ -114,16 +108,11 @@ class Judgement(Record):
     reply_format: ReplyFormat | None = None
     raw_reply: str | None = None
     code: GradedCode | None = None
-    usage: Usage = Usage()
-    latency_s: float | None = None
-    attempts: int = 0
     launch: str | None = None
-    carried_from: str | None = None
-    finished_at: AwareDatetime
 
     @property
     def trouble(self) -> str:
-        """Whom we asked in vain and what they said."""
+        """Which judge failed, and its error."""
         return f"The judge {self.judge}: {self.reason}"
 
 
@@ -144,7 +133,3 @@ class Label(Record):
     run_id: str | None = None
     sample: int | None = None
     labeller: str | None = None
-
-
-def _sum(one: float | None, other: float | None) -> float | None:
-    return other if one is None else one if other is None else one + other

@@ -1,14 +1,8 @@
 """Records of runs: their plan, scope and mode."""
 
 from enum import StrEnum
-from typing import Annotated
 
-from pydantic import (
-    AwareDatetime,
-    BeforeValidator,
-    Field,
-    JsonValue,
-)
+from pydantic import AwareDatetime, Field, JsonValue
 
 from eval_pipeline.hashing import fingerprint
 from eval_pipeline.records.base import Record
@@ -60,19 +54,6 @@ def is_foreign(request_hash: str) -> bool:
     return ":" in request_hash
 
 
-def _none_one_or_several(run_ids: object) -> object:
-    match run_ids:
-        case None:
-            return ()
-        case str():
-            return (run_ids,)
-    return run_ids
-
-
-RunIds = Annotated[tuple[str, ...], BeforeValidator(_none_one_or_several)]
-"""Ids of runs; journals from before there could be several name one, or null."""
-
-
 class Run(Record):
     """One evaluation of one model over a plan of items under one experiment."""
 
@@ -86,7 +67,7 @@ class Run(Record):
     parameters: dict[str, JsonValue]
     simulated: bool
     opened_at: AwareDatetime
-    carry_from: RunIds = ()
+    carry_from: tuple[str, ...] = ()
     samples: int = Field(default=1, ge=1)
     # The run of which this one asks again what failed in it.
     failed_of: str | None = None
@@ -108,14 +89,8 @@ class Run(Record):
 
     def matches(self, other: "Run") -> bool:
         """Whether continuing this run would give what `other` sets out to measure."""
-        return (
-            self.model == other.model
-            and self.experiment == other.experiment
-            and self.benchmark_version == other.benchmark_version
-            and self.plan == other.plan
-            and self.parameters == other.parameters
-            and self.samples == other.samples
-        )
+        names = ("model", "experiment", "benchmark_version", "plan", "parameters", "samples")
+        return all(getattr(self, name) == getattr(other, name) for name in names)
 
 
 class Attempt(Record):
