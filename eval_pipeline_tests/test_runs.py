@@ -515,7 +515,7 @@ def test_what_failed_is_not_among_the_replies_that_a_run_has(tmp_path: Path) -> 
 
 @pytest.mark.parametrize(
     ("written", "read"),
-    [([], ()), (["one", "two"], ("one", "two"))],
+    [(None, ()), ("one", ("one",)), ([], ()), (["one", "two"], ("one", "two"))],
 )
 def test_the_runs_that_a_run_carries_over_from_are_read(
     tmp_path: Path, written: object, read: tuple[str, ...]

@@ -1,8 +1,9 @@
 """Records of runs: their plan, scope and mode."""
 
 from enum import StrEnum
+from typing import Annotated
 
-from pydantic import AwareDatetime, Field, JsonValue
+from pydantic import AwareDatetime, BeforeValidator, Field, JsonValue
 
 from eval_pipeline.hashing import fingerprint
 from eval_pipeline.records.base import Record
@@ -54,6 +55,11 @@ def is_foreign(request_hash: str) -> bool:
     return ":" in request_hash
 
 
+def _as_several(run_ids: object) -> object:
+    """Return the ids as several: older journals name one, or null."""
+    return (run_ids or ()) if not isinstance(run_ids, str) else (run_ids,)
+
+
 class Run(Record):
     """One evaluation of one model over a plan of items under one experiment."""
 
@@ -67,7 +73,7 @@ class Run(Record):
     parameters: dict[str, JsonValue]
     simulated: bool
     opened_at: AwareDatetime
-    carry_from: tuple[str, ...] = ()
+    carry_from: Annotated[tuple[str, ...], BeforeValidator(_as_several)] = ()
     samples: int = Field(default=1, ge=1)
     # The run of which this one asks again what failed in it.
     failed_of: str | None = None
