@@ -1,4 +1,4 @@
-"""What all dialects share: a request's parts, and the reply as it is collected."""
+"""The parts of requests that all dialects share, and the reply as it is collected."""
 
 import json
 import re
@@ -68,6 +68,12 @@ def objects(value: object) -> Iterator[dict[str, Any]]:
     yield from (part for part in value if isinstance(part, dict)) if isinstance(value, list) else ()
 
 
+def object_in(part: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return the object of that name; an empty one if there is none."""
+    value = part.get(name)
+    return value if isinstance(value, dict) else {}
+
+
 def with_parts(message: Body, convert: Callable[[Body], JsonValue]) -> JsonValue:
     """Return role and content of the message, with the parts of the content converted."""
     content = message.get("content")
@@ -87,8 +93,10 @@ def completed(
     body: Body, request: ChatRequest, limit: str, search_tool: Body | None = None
 ) -> Body:
     """Add what all dialects say alike, and merge in the request's extra parameters last."""
-    said: dict[str, JsonValue] = {"temperature": request.temperature, limit: request.max_tokens}
-    body |= {name: value for name, value in said.items() if value is not None}
+    if request.temperature is not None:
+        body["temperature"] = request.temperature
+    if request.max_tokens is not None:
+        body[limit] = request.max_tokens
     if request.stream:
         body["stream"] = True
     if request.web_search and search_tool is not None:

@@ -65,10 +65,7 @@ _BY_WORDS: Mapping[Outcome, tuple[set[int], str]] = {
         {400, 403},
         r"credit balance is too low|insufficient (balance|credits?|funds)",
     ),
-    Outcome.AUTH: (
-        {400},
-        r"api[ _]key (is )?(not valid|invalid)|(invalid|incorrect) api[ _]key",
-    ),
+    Outcome.AUTH: ({400}, r"api[ _]key (is )?(not valid|invalid)|(invalid|incorrect) api[ _]key"),
     Outcome.UNKNOWN_MODEL: (
         {400},
         r"is not a valid model id|the model .{1,200} does not exist|invalid model name",
@@ -83,7 +80,7 @@ _SEARCHED = 20_000
 
 
 class _Said(NamedTuple):
-    """What an error says of itself."""
+    """The parts of an error that are read."""
 
     message: str
     codes: tuple[str, ...] = ()
@@ -154,14 +151,13 @@ def _said(error: object) -> _Said:
         return _Said(error if isinstance(error, str) else _readable(error))
     metadata = error.get("metadata")
     about = metadata if isinstance(metadata, dict) else {}
-    codes = (code for code in (error.get("code"), error.get("type")) if isinstance(code, str))
-    return _Said(
-        _message(error, about), tuple(codes), _status(error), moderated=bool(about.get("reasons"))
-    )
+    codes = tuple(code for code in (error.get("code"), error.get("type")) if isinstance(code, str))
+    moderated = bool(about.get("reasons"))
+    return _Said(_message(error, about), codes, _status(error), moderated)
 
 
 def _message(error: dict[str, Any], about: dict[str, Any]) -> str:
-    """The server's words, and those of the server behind it if the gateway hands them on."""
+    """Return the server's words, and those of the server behind it if they are handed on."""
     message, raw = error.get("message"), about.get("raw")
     words = message if isinstance(message, str) and message else _readable(error)
     if not isinstance(raw, str) or not raw:
