@@ -1,4 +1,4 @@
-"""The journal, reading and writing: append-only records, from which the warehouse is built."""
+"""The journal: append-only records in files, from which the warehouse is built."""
 
 import os
 import secrets
@@ -31,7 +31,7 @@ from eval_pipeline.journal.files import (
     sync,
     translate_os_errors,
 )
-from eval_pipeline.journal.locks import SOON_S, acquire, acquire_soon, sign
+from eval_pipeline.journal.locks import SOON_S, acquire, acquire_soon, signed
 from eval_pipeline.journal.writer import JournalWriter
 from eval_pipeline.records.base import Record, now
 from eval_pipeline.records.diagnosis import Diagnosis, Reclassification
@@ -80,8 +80,6 @@ STREAMS: tuple[Stream[Any], ...] = (
     DIAGNOSES,
     RECLASSIFIED,
 )
-
-
 _OF_A_RUN = (PREDICTIONS, JUDGED, REJUDGED, DIAGNOSES, RECLASSIFIED)
 
 
@@ -164,11 +162,8 @@ class Journal:
         with self._locks():
             lock = self.lock(stream, model)
             await acquire(lock, f"{stream.name} of {model}")
-        try:
-            sign(lock)
+        with signed(lock):
             yield
-        finally:
-            lock.release()
 
     @contextmanager
     def claim_soon(self, stream: Stream[R], model: str, within_s: float = SOON_S) -> Iterator[None]:
@@ -176,11 +171,8 @@ class Journal:
         with self._locks():
             lock = self.lock(stream, model)
             acquire_soon(lock, f"{stream.name} of {model}", within_s)
-        try:
-            sign(lock)
+        with signed(lock):
             yield
-        finally:
-            lock.release()
 
     def trash_run(self, model: str, run_id: str) -> None:
         """Take a run out of all streams; only while this process has claimed the model.
@@ -206,16 +198,13 @@ class Journal:
 
     def snapshot(self, *streams: Stream[Any]) -> list[str]:
         """Return every file of the streams with its size; equal lists hold equal records."""
+        # Files of items are rewritten: known faults of tasks may change within a version.
         return [
-            f"{path.relative_to(self.root)} {source(path).size}{self._renewed(stream, path)}"
+            f"{path.relative_to(self.root)} {source(path).size}"
+            + (f" {_changed_at(path)}" if stream is ITEMS else "")
             for stream in streams or STREAMS
             for path in self.files(stream)
         ]
-
-    @staticmethod
-    def _renewed(stream: Stream[Any], path: Path) -> str:
-        """Return when items were written: known faults of tasks may change within a version."""
-        return f" {_changed_at(path)}" if stream is ITEMS else ""
 
     @property
     def _trash(self) -> Path:
