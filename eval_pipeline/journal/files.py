@@ -21,9 +21,10 @@ from eval_pipeline.errors import MendableError
 from eval_pipeline.records.base import Record
 
 JSONL, PARQUET = ".jsonl", ".parquet"
+# The key in a Parquet file's metadata that lists the files it replaces, with their sizes.
 REPLACES = "replaces"
-"""The key in a Parquet file's metadata that lists the files it replaces, with their sizes."""
 TRIES = 3
+# The names of files that a process appends to; others are written as a whole.
 _APPEND_ONLY = re.compile(r"\d{8}T\d{6}\.\d{6}-\d+-[0-9a-f]{6}\.jsonl")
 
 log = logging.getLogger(__name__)
@@ -100,6 +101,13 @@ def swap_in(path: Path, content: bytes) -> None:
         unfinished.unlink(missing_ok=True)
 
 
+def move(path: Path, target: Path) -> None:
+    """Move a file or folder, and return when both names are on disk."""
+    path.replace(target)
+    sync(target.parent)
+    sync(path.parent)
+
+
 def remove(path: Path) -> None:
     """Remove a file, or a folder with all its content."""
     if path.is_dir():
@@ -154,14 +162,9 @@ def is_replaced(one: Source, replaced: Collection[Source]) -> bool:
     """Return whether the file's lines are in one of these; an append-only file may be a prefix."""
     if one in replaced:
         return True
-    return is_append_only(one.name) and any(
+    return _APPEND_ONLY.fullmatch(one.name) is not None and any(
         other.name == one.name and one.size <= other.size for other in replaced
     )
-
-
-def is_append_only(name: str) -> bool:
-    """Return whether a process appends to a file of this name; others are written as a whole."""
-    return _APPEND_ONLY.fullmatch(name) is not None
 
 
 def replaced_by(path: Path) -> list[Source]:
@@ -175,7 +178,8 @@ def replaced_by(path: Path) -> list[Source]:
 
 def read_file(path: Path, record: type[R]) -> Iterator[R]:
     """Yield every whole record; a last line cut off by a crash is dropped."""
-    for number, line in enumerate(_lines(path), start=1):
+    lines = _compacted_lines(path) if path.suffix == PARQUET else _appended_lines(path)
+    for number, line in enumerate(lines, start=1):
         try:
             yield record.model_validate_json(line)
         except ValidationError as error:
@@ -217,10 +221,6 @@ def longest_line(path: Path) -> int:
 def quoted(value: object) -> str:
     """Return the value as an SQL string; for a single parameter DuckDB would load pandas."""
     return "'" + str(value).replace("'", "''") + "'"
-
-
-def _lines(path: Path) -> Iterator[bytes]:
-    return _compacted_lines(path) if path.suffix == PARQUET else _appended_lines(path)
 
 
 def _appended_lines(path: Path) -> Iterator[bytes]:

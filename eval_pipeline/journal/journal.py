@@ -18,7 +18,6 @@ from eval_pipeline.journal.compaction import (
     is_large,
     remove_superseded,
 )
-from eval_pipeline.journal.deletion import empty_trash, move_to_trash, trash
 from eval_pipeline.journal.files import (
     JSONL,
     FileCompactedError,
@@ -26,7 +25,9 @@ from eval_pipeline.journal.files import (
     ReadOnlyError,
     as_line,
     files_below,
+    move,
     read_file,
+    remove,
     source,
     sync,
     translate_os_errors,
@@ -184,17 +185,24 @@ class Journal:
         target = self._trash / file_name(model) / file_name(run_id)
         with translate_os_errors(target):
             self._make(target)
-            move_to_trash(target, [*files, *folders])
+            for path in (*files, *folders):
+                with suppress(FileNotFoundError):
+                    # A random suffix: an earlier file of the same name stays as it is.
+                    move(path, target / f"{path.parent.parent.name}-{secrets.token_hex(6)}")
 
     def trashed_runs(self) -> list[tuple[str, str]]:
         """Return model and id of every run in the trash, also after a crash while deleting."""
-        return [(unquote(model), unquote(run_id)) for model, run_id in trash(self._trash)]
+        targets = [one for one in sorted(self._trash.glob("[!.]*/*")) if any(one.iterdir())]
+        return [(unquote(one.parent.name), unquote(one.name)) for one in targets]
 
     def empty_trash(self) -> None:
-        """Delete for good what is in the trash."""
+        """Delete the trash for good; a half deleted folder no longer has its name."""
         self.refuse_if_read_only()
         with translate_os_errors(self._trash):
-            empty_trash(self._trash)
+            for target in self._trash.glob("[!.]*/*"):
+                target.replace(self._trash / f".gone-{secrets.token_hex(6)}")
+            for gone in self._trash.glob(".gone-*"):
+                remove(gone)
 
     def snapshot(self, *streams: Stream[Any]) -> list[str]:
         """Return every file of the streams with its size; equal lists hold equal records."""
