@@ -174,6 +174,12 @@ def _status(error: dict[str, Any]) -> int | None:
     return stated if 400 <= stated < 600 else None  # noqa: PLR2004
 
 
+def readable(body: bytes) -> str:
+    """Return a server's words without the escapes of JSON, behind which a key would hide."""
+    parsed = _parsed(body)
+    return body.decode("utf-8", "replace") if parsed is None else _readable(parsed)
+
+
 def _readable(value: object) -> str:
     # Without the escapes of JSON, behind which a key would not be recognized.
     try:
