@@ -90,13 +90,21 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def swap_in(path: Path, content: bytes) -> None:
-    """Replace a file as a whole: readers see the old one or the new one."""
+def swap_in(path: Path, content: bytes, *, secret: bool = False) -> None:
+    """Replace a file as a whole: readers see the old one or the new one.
+
+    A secret file can be read by its owner only, and is on disk when this returns.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name}.{token_hex(8)}")
     try:
+        unfinished.touch(0o600 if secret else 0o666, exist_ok=False)
         unfinished.write_bytes(content)
+        if secret:
+            sync(unfinished)
         unfinished.replace(path)
+        if secret:
+            sync(path.parent)
     finally:
         unfinished.unlink(missing_ok=True)
 

@@ -1,10 +1,9 @@
 """Tokens that grant access to the results; of each secret only a hash is kept."""
 
 import hmac
-import os
 import re
 import secrets
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -16,7 +15,7 @@ from filelock import FileLock, Timeout
 from pydantic import AwareDatetime, SecretStr, ValidationError
 
 from eval_pipeline.errors import MendableError
-from eval_pipeline.journal.files import sync, write_all
+from eval_pipeline.journal.files import swap_in
 from eval_pipeline.records.base import Record, now
 
 PREFIX = "evals_"
@@ -111,8 +110,11 @@ class Tokens:
         if found is not None and _is_due(found):
             # A valid token is accepted even where its use cannot be noted.
             with suppress(OSError, Timeout), self._locked():
-                used = found.model_copy(update={"last_used_at": now()})
-                self._write([used if one.name == used.name else one for one in self.list()])
+                used = {"last_used_at": now()}
+                self._write(
+                    one.model_copy(update=used) if one.name == found.name else one
+                    for one in self.list()
+                )
         return found
 
     @contextmanager
@@ -122,21 +124,9 @@ class Tokens:
         with lock:
             yield
 
-    def _write(self, tokens: Collection[Token]) -> None:
-        """Replace the file as a whole, readable for its owner only."""
+    def _write(self, tokens: Iterable[Token]) -> None:
         content = _TokenFile(tokens=tuple(tokens)).model_dump_json(indent=2).encode()
-        unfinished = self.path.with_name(f".{self.path.name}.{secrets.token_hex(8)}")
-        descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        try:
-            try:
-                write_all(descriptor, content)
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
-            unfinished.replace(self.path)
-            sync(self.path.parent)
-        finally:
-            unfinished.unlink(missing_ok=True)
+        swap_in(self.path, content, secret=True)
 
 
 def _is_due(token: Token) -> bool:
