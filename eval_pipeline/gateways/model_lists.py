@@ -174,7 +174,7 @@ class _OpenEntry(_Shape):
     cached: _OpenUsd = Field(None, validation_alias=AliasPath("pricing", "input_cache_read"))
     reasoning: _OpenUsd = Field(None, validation_alias=AliasPath("pricing", "internal_reasoning"))
     request: _OpenUsd = Field(None, validation_alias=AliasPath("pricing", "request"))
-    # What our own simulated gateway says of its models, whatever kind it is taken for.
+    # Sent by our own simulated gateway, whatever kind it is taken for.
     simulated: bool = False
     system_role: bool = True
 

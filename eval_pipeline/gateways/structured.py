@@ -15,7 +15,7 @@ from eval_pipeline.records.outcome import Outcome
 from eval_pipeline.records.prediction import ReplyFormat, Usage
 from eval_pipeline.runtime import Halted
 
-# How a server refuses a format; a gateway may find no provider that takes tools.
+# The outcomes when a server refuses a format; a gateway may find no provider that takes tools.
 _REFUSALS: dict[ReplyFormat, frozenset[Outcome]] = {
     "json_schema": frozenset({Outcome.BAD_REQUEST}),
     "tool": frozenset({Outcome.BAD_REQUEST, Outcome.UNKNOWN_MODEL}),

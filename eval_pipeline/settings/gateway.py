@@ -92,20 +92,20 @@ ADDRESSES: Mapping[GatewayKind, str] = {
     "openai": "https://api.openai.com/v1",
     "anthropic": "https://api.anthropic.com/v1",
 }
-# Where models are listed, if not at `/models` below the gateway's address.
+# The addresses of model lists that are not at `/models` below the gateway's address.
 MODEL_LISTS: Mapping[GatewayKind, str] = {
     "zenmux": "https://zenmux.ai/api/frontend/model/available/list",
     # Without the limit it lists the first twenty.
     "anthropic": "https://api.anthropic.com/v1/models?limit=1000",
 }
-# Where a dialect is spoken, if not below the gateway's address.
+# The addresses of dialects that are not below the gateway's address.
 DIALECT_ADDRESSES: Mapping[GatewayKind, Mapping[DialectName, str]] = {
     "zenmux": {"messages": "https://zenmux.ai/api/anthropic/v1"},
 }
 
 
 class Gateway(RateLimits):
-    """Where models are asked: an address, the name of the key's variable, a way to list models."""
+    """A gateway to models: its address, the variable of its key, and its list of models."""
 
     name: Name
     kind: GatewayKind

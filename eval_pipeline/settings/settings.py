@@ -75,12 +75,12 @@ class Settings(Record):
     web: Web = Web()
     deployment: Name = DEFAULT
     deployments: dict[Name, Deployment] = {}
-    # How logs are written: for people, or one JSON object per line.
+    # The format of logs: text for people, or one JSON object per line.
     log: Literal["text", "json"] = "text"
     experiment: Name = "default"
     experiments: dict[Name, Experiment] = Field(default={}, validate_default=True)
     keys: dict[str, SecretStr] = {}
-    # Whether production is meant, and the branch that CI is on.
+    # True if production is meant; then the branch that CI is on.
     means_production: bool = False
     branch: str | None = None
     hub_endpoint: Address | None = None
@@ -283,7 +283,7 @@ def _apply_deployment(
 
 def _branch(env: Mapping[str, str]) -> str | None:
     """Return the branch whose code CI runs, if this is CI."""
-    # For pull_request_target GitHub names the branch that is merged into, whoever wrote the code.
+    # For pull_request_target GitHub names the target branch, although the code is another.
     is_foreign = env.get("GITHUB_EVENT_NAME") == "pull_request_target"
     reference = env.get("GITHUB_REF", "")
     if env.get("GITHUB_ACTIONS") != "true" or is_foreign or not reference.startswith(_BRANCHES):

@@ -90,7 +90,7 @@ def _suffix(task: CodingTask) -> str:
     return next(found, ".py")
 
 
-# How to be wrong: half of the time in a way that looks right.
+# The ways to be wrong, half of them such that the answer looks right.
 _WAYS: tuple[Callable[[CodingTask], str], ...] = (
     _subtly_wrong,
     _cut_off,

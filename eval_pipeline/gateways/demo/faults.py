@@ -43,7 +43,7 @@ class Fault(NamedTuple):
 
 
 class Faults(Record):
-    """How often and how the server misbehaves; the default is not at all."""
+    """The faults of the server and their shares; there are none by default."""
 
     seed: int = 0
     latency_s: Seconds = 0
@@ -92,7 +92,7 @@ class Faults(Record):
         return luck < self.flickering and self._concerns(model)
 
     def is_too_many(self, model: str, at_once: int) -> bool:
-        """Return whether so many requests at once are more than the server takes."""
+        """Return whether the server refuses this number of requests at once."""
         most = self.most_at_once
         return most is not None and at_once > most and self._concerns(model)
 

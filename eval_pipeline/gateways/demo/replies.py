@@ -214,7 +214,7 @@ def judge(prompt_text: str) -> dict[str, JsonValue] | None:
     reference, response = _between(prompt_text, "reference"), _between(prompt_text, "response")
     extracted, percent = "", None
     if _between(prompt_text, "criterion") is not None:
-        # Of code, the simulation sees only whether its first file is there.
+        # The simulation does not read code: it sees only whether there is a first file.
         correct = bool((_between(prompt_text, "files") or "").strip())
         why = f"it does not read code, and finds that there is some: {correct}."
     elif reference is None or response is None:

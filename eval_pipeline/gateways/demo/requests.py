@@ -88,7 +88,7 @@ class Request(BaseModel, frozen=True):
 
     @property
     def tool(self) -> str | None:
-        """The function that has to be called."""
+        """Return the function that has to be called."""
         match self.tool_choice:
             case {"function": {"name": str(name)}} | {"name": str(name)}:
                 return name
@@ -96,14 +96,14 @@ class Request(BaseModel, frozen=True):
 
     @property
     def wanted(self) -> str:
-        """What holds the reply to a form, in the words of the pipeline."""
+        """Return the format that the reply is held to, in the words of the pipeline."""
         if self.tool is not None:
             return "tool"
         return "text" if self.reply_format is None else self.reply_format.type
 
     @cached_property
     def conversation(self) -> tuple[_Message, ...]:
-        """The messages, with instructions that are apart from them in front."""
+        """Return the messages, after instructions that are apart from them."""
         if not self.instructions:
             return self.messages
         return (_Message(role="system", content=self.instructions), *self.messages)

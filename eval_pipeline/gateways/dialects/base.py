@@ -19,8 +19,8 @@ Body = dict[str, JsonValue]
 
 _OPENING = re.compile(r"\s*<(think|thinking)>", re.IGNORECASE)
 _CLOSING = re.compile(r"</(?:think|thinking)>", re.IGNORECASE)
-# Some servers put the opening tag into the prompt, so that only the closing one comes back. It
-# stands on a line of its own then; an answer that only speaks of the tag is left whole.
+# Some servers put the opening tag into the prompt, so that only the closing one comes back,
+# on a line of its own; an answer that only mentions the tag is left whole.
 _CLOSING_LINE = re.compile(r"^[ \t]*</(?:think|thinking)>[ \t]*$", re.IGNORECASE | re.MULTILINE)
 _INSTRUCTING = ("system", "developer")
 DEAREST_REPLY = 1e6
@@ -133,7 +133,7 @@ class ReplyBuilder(ABC):
 
     @property
     def finished(self) -> bool:
-        """Whether the server said how the reply ended; without that a stream was cut."""
+        """Return whether the server said how the reply ended; if not, a stream was cut."""
         return self.finish_reason is not None
 
     @abstractmethod

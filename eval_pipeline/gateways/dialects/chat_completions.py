@@ -54,7 +54,7 @@ class _ChatReply(ReplyBuilder):
         asked, said = tokens(usage, "prompt_tokens"), tokens(usage, "completion_tokens")
         thought = tokens(usage.get("completion_tokens_details"), "reasoning_tokens")
         if thought and asked is not None and said is not None:
-            # Some servers count the reasoning apart: their total tells.
+            # Some servers count the reasoning apart: their total shows it.
             together = asked + said + thought
             said += thought if tokens(usage, "total_tokens") == together else 0
         return {

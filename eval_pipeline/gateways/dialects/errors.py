@@ -20,7 +20,7 @@ _BY_STATUS = {
     429: Outcome.RATE_LIMITED,
 }
 _TRANSIENT = {Outcome.TIMEOUT, Outcome.RATE_LIMITED, Outcome.SERVER_ERROR}
-# What a code or type says, it says better than the status.
+# A code or type is more precise than the status.
 _BY_CODE = {
     "authentication_error": Outcome.AUTH,
     "invalid_api_key": Outcome.AUTH,
@@ -54,7 +54,7 @@ _STATUS_BY_CODE = {
 }
 
 
-# Where only the message says it: words, and the statuses that they are known to come with.
+# Words of messages without such a code, and the statuses that they are known to come with.
 _BY_WORDS: Mapping[Outcome, tuple[set[int], str]] = {
     Outcome.CONTEXT_TOO_LONG: (
         {400, 413, 422, 500},
