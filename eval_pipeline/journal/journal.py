@@ -237,12 +237,6 @@ class Journal:
     def _file(self, stream: Stream[Any], *parts: str) -> Path:
         return self._folder(stream, *parts[:-1]) / f"{file_name(parts[-1])}{JSONL}"
 
-    def written_format(self) -> str:
-        """Return the format as the folder has it, even if it is unknown here; empty while new."""
-        with suppress(FileNotFoundError, NotADirectoryError):
-            return (self.root / "format").read_text().strip()
-        return ""
-
     def refuse_if_read_only(self) -> None:
         """Raise if writing is not allowed, for callers that check before they begin."""
         if self.read_only:
@@ -265,7 +259,9 @@ class Journal:
 
     def _check_format(self) -> int | None:
         """Return the journal's format, None while it is new; refuse a newer one."""
-        text = self.written_format()
+        text = ""
+        with suppress(FileNotFoundError, NotADirectoryError):
+            text = (self.root / "format").read_text().strip()
         if text and (not text.isdigit() or int(text) > FORMAT):
             raise JournalError(
                 f"{self.root} has journal format {text[:20]!r}, this version reads up to "

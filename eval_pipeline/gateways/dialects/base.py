@@ -153,11 +153,6 @@ class ReplyBuilder(ABC):
     def _tokens(self) -> dict[str, int | None]:
         """Return the fields of Usage that count tokens, as far as the server states them."""
 
-    def used(self) -> Usage:
-        """Return what the server says that the reply consumed."""
-        cost = dollars(self.usage)
-        return Usage(**self._tokens(), cost_usd=cost, cost_estimated=cost is None)
-
     def raise_error(self, part: dict[str, Any]) -> None:
         """Raise the error that this part of the reply is or has, if any."""
         if (error := part.get("error")) or part.get("type") == "error":
@@ -189,6 +184,7 @@ class ReplyBuilder(ABC):
         def text(value: str | None) -> str | None:
             return redact(whole_characters(value)) if value else None
 
+        cost = dollars(self.usage)
         head, words = self.head, "".join(self.text)
         if self.calls and not words.strip():
             words = "".join(self.calls)
@@ -201,7 +197,7 @@ class ReplyBuilder(ABC):
             reasoning=text(thoughts),
             refusal=text("".join(self.refusal)),
             finish_reason=text(self.finish_reason),
-            usage=self.used(),
+            usage=Usage(**self._tokens(), cost_usd=cost, cost_estimated=cost is None),
             generation_id=text(head.get("id")),
             served_by=text(head.get("provider")),
             model_reported=text(head.get("model")),
