@@ -154,17 +154,21 @@ async def ask_for(
     There is always a second reply to hope for, in the next format or else in the same.
     """
     attempts: list[_Attempt[V]] = []
-    to_try = formats.to_try()
-    wanted: ReplyFormat | None = to_try[0]
+    to_try = list(formats.to_try())
     try:
-        while wanted is not None:
-            attempts.append(_read(schema, await ask(write(wanted)), wanted))
-            wanted = _next_format(attempts, to_try)
+        while True:
+            last = _read(schema, await ask(write(to_try[0])), to_try[0])
+            attempts.append(last)
+            if last.value is not None:
+                formats.worked(last.reply_format)
+                break
+            if last.next_format_may_help and len(to_try) > 1:
+                to_try.pop(0)
+            elif last.asked.reply is None or len(_replied(attempts)) > 1:
+                break
     except Halted:
         if not _replied(attempts):
             raise  # what a reply cost is to be kept; where there is none, nothing is
-    if attempts[-1].value is not None:
-        formats.worked(attempts[-1].reply_format)
     return _result(schema, attempts)
 
 
@@ -180,20 +184,6 @@ def _read(schema: ReplySchema[V], asked: Asked, reply_format: ReplyFormat) -> _A
 
 def _replied(attempts: Sequence[_Attempt[V]]) -> list[_Attempt[V]]:
     return [one for one in attempts if one.asked.reply is not None]
-
-
-def _next_format(
-    attempts: Sequence[_Attempt[V]], to_try: Sequence[ReplyFormat]
-) -> ReplyFormat | None:
-    """Return the format in which to ask once more, if at all."""
-    last = attempts[-1]
-    if last.value is not None:
-        return None
-    others = to_try[to_try.index(last.reply_format) + 1 :]
-    if others and last.next_format_may_help:
-        return others[0]
-    again = last.asked.reply is not None and len(_replied(attempts)) == 1
-    return last.reply_format if again else None
 
 
 def _result(schema: ReplySchema[V], attempts: Sequence[_Attempt[V]]) -> ParsedReply[V]:

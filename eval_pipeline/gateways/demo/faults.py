@@ -151,12 +151,8 @@ NO_FAULTS = Faults()
 
 
 def _status(kind: FaultKind, content_hash: str, attempt: int) -> int | None:
-    if kind is FaultKind.RATE_LIMITED:
-        return 429
-    if kind is FaultKind.CONTEXT_TOO_LONG:
-        return 400
     if kind is FaultKind.SERVER_ERROR:
         # In turn for one request, and not every request starts with the same.
         first = int(draw("status", content_hash) * len(SERVER_ERRORS))
         return SERVER_ERRORS[(first + attempt) % len(SERVER_ERRORS)]
-    return None
+    return {FaultKind.RATE_LIMITED: 429, FaultKind.CONTEXT_TOO_LONG: 400}.get(kind)
