@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-from eval_pipeline.gateways.demo.chat_completions import ChatBody
 from eval_pipeline.gateways.demo.faults import FaultKind, Faults
 from eval_pipeline.gateways.demo.replies import JUDGE, STRONG
+from eval_pipeline.gateways.demo.requests import Request
 from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.records.item import Item
 
@@ -32,10 +32,10 @@ class Crowd(DemoGateway):
         self.judged_at: list[float] = []
 
     @contextmanager
-    def _counted(self, body: ChatBody) -> Iterator[None]:
-        if body.model == JUDGE.id:
+    def _counted(self, request: Request) -> Iterator[None]:
+        if request.model == JUDGE.id:
             self.judged_at.append(time.monotonic())
-        with super()._counted(body):
+        with super()._counted(request):
             open_now = [self.at_once[model] for model in MODELS if self.at_once[model]]
             self.most_models = max(self.most_models, len(open_now))
             self.most_requests = max(self.most_requests, sum(open_now))
@@ -43,10 +43,10 @@ class Crowd(DemoGateway):
                 self._enough.set()
             yield
 
-    async def _fault(self, body: ChatBody) -> FaultKind | None:
-        if body.model != JUDGE.id:
+    async def _fault(self, request: Request) -> FaultKind | None:
+        if request.model != JUDGE.id:
             await self._enough.wait()
-        return await super()._fault(body)
+        return await super()._fault(request)
 
     def busiest(self, seconds: float) -> int:
         """How many requests the judge got at most within so many seconds."""

@@ -35,7 +35,6 @@ from eval_pipeline.journal import (
     RUNS,
     Journal,
     JournalError,
-    deletion,
 )
 from eval_pipeline.journal.locks import hold_run_lock
 from eval_pipeline.records.outcome import Outcome
@@ -195,7 +194,7 @@ def test_a_deletion_that_is_killed_can_be_finished_and_is_never_paid_for(
             raise Killed(path)
 
     with monkeypatch.context() as own, pytest.raises(Killed):
-        own.setattr(deletion, "sync", sync)
+        own.setattr("eval_pipeline.journal.files.sync", sync)
         delete(warehouse, "demo/strong@aaaa")
 
     # The record is the first to go: nothing is left that looks as if answers were missing.

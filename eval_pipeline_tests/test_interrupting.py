@@ -22,9 +22,9 @@ from eval_pipeline.evaluation.judge import judge
 from eval_pipeline.evaluation.predict import Launch, predict
 from eval_pipeline.evaluation.rejudge import rejudge, sample_answers
 from eval_pipeline.evaluation.workers import StageProgress
-from eval_pipeline.gateways.demo.chat_completions import ChatBody
 from eval_pipeline.gateways.demo.faults import FaultKind, Faults
 from eval_pipeline.gateways.demo.replies import question_hash
+from eval_pipeline.gateways.demo.requests import Request
 from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.journal import JUDGED, PREDICTIONS, REJUDGED, RUNS, SIGHTINGS, Journal, Stream
 from eval_pipeline.records.item import Item
@@ -59,11 +59,11 @@ class KeepsWaiting(DemoGateway):
         """Whether it was asked as much as it can be while it answers nothing."""
         return self.requests[self.model] == self.before + WORKERS
 
-    async def _fault(self, body: ChatBody) -> FaultKind | None:
-        if body.model == self.model and self.requests[self.model] > self.before:
+    async def _fault(self, request: Request) -> FaultKind | None:
+        if request.model == self.model and self.requests[self.model] > self.before:
             while not self.go_on.is_set():  # noqa: ASYNC110  (it is set in another thread)
                 await asyncio.sleep(0.01)
-        return await super()._fault(body)
+        return await super()._fault(request)
 
 
 def settings_with(gateway: DemoGateway, folder: Path, **changes: Any) -> Settings:

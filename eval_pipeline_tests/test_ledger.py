@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from eval_pipeline.gateways.demo.chat_completions import ChatBody
+from eval_pipeline.gateways.demo.requests import Request
 from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.gateways.limits import (
     LATEST_TIMER_S,
@@ -163,9 +163,9 @@ class Counting(DemoGateway):
         self.arrivals: list[float] = []
 
     @contextmanager
-    def _counted(self, body: ChatBody) -> Iterator[None]:
+    def _counted(self, request: Request) -> Iterator[None]:
         self.arrivals.append(time.monotonic())
-        with super()._counted(body):
+        with super()._counted(request):
             yield
 
 

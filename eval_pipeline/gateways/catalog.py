@@ -12,6 +12,7 @@ from typing import NamedTuple, Self
 
 import httpx
 
+from eval_pipeline.gateways.dialects.errors import readable
 from eval_pipeline.gateways.model_lists import (
     CatalogError,
     ModelList,
@@ -27,13 +28,13 @@ from eval_pipeline.settings.sections import Selection
 from eval_pipeline.settings.settings import Settings
 from eval_pipeline.text import closest
 
+# Opens a client whose base address and key are already those of the gateway.
 ClientFor = Callable[[Gateway], AbstractAsyncContextManager[httpx.AsyncClient]]
-"""Opens a client whose base address and key are already those of the gateway."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """How long a gateway may take to list its models, and how large the list may be."""
+    """Limits to the time a gateway takes to list its models, and to the size of the list."""
 
     seconds: float = 30
     size: int = 64 * 2**20
@@ -41,7 +42,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Catalog:
-    """Every model that can be asked, sorted by id; `failed` says why a gateway's are missing."""
+    """Every model that can be asked, sorted by id; `failed` has the error of each other gateway."""
 
     models: tuple[Model, ...]
     warnings: tuple[str, ...]
@@ -61,11 +62,12 @@ async def fetch(
     """Ask all gateways at once; one that fails is left out with a warning, unless all do."""
     asked = (_list_models(one, client_for, redact, limits or Limits()) for one in settings.gateways)
     answers = await asyncio.gather(*asked)
-    failed = {
-        gateway.name: f"{answer}{_missing_key(gateway, settings)}"
-        for gateway, answer in zip(settings.gateways, answers, strict=True)
-        if isinstance(answer, CatalogError)
-    }
+    failed = {}
+    for gateway, answer in zip(settings.gateways, answers, strict=True):
+        if isinstance(answer, CatalogError):
+            failed[gateway.name] = str(answer)
+            if gateway.needs_key and settings.key(gateway.key_variable) is None:
+                failed[gateway.name] += f" {gateway.key_variable} is not set."
     if len(failed) == len(answers):
         raise CatalogError(f"No gateway listed its models: {' '.join(failed.values())}")
     lists = [answer for answer in answers if isinstance(answer, ModelList)]
@@ -95,7 +97,7 @@ async def _list_models(
         async with client_for(gateway) as client, asyncio.timeout(limits.seconds):
             status, body = await _download(gateway, client, limits.size)
         if status != httpx.codes.OK:
-            said = shown(_readable(body), redact, limit=200) or "it gave no reason"
+            said = shown(readable(body), redact, limit=200) or "it gave no reason"
             return gateway_error(gateway, f"answered with status {status} ({said})")
         return parse_model_list(gateway, json.loads(body), redact=redact)
     except CatalogError as error:
@@ -121,20 +123,6 @@ async def _download(
             if len(body) > most_bytes:
                 raise gateway_error(gateway, f"answered with more than {most_bytes} bytes")
     return response.status_code, bytes(body)
-
-
-def _missing_key(gateway: Gateway, settings: Settings) -> str:
-    """Name a likely reason, for those who have not come to setting up keys yet."""
-    missing = gateway.needs_key and settings.key(gateway.key_variable) is None
-    return f" {gateway.key_variable} is not set." if missing else ""
-
-
-def _readable(body: bytes) -> str:
-    """Decode without the escapes of JSON, behind which a secret would not be recognized."""
-    try:
-        return json.dumps(json.loads(body), ensure_ascii=False)
-    except (ValueError, RecursionError):
-        return body.decode("utf-8", "replace")
 
 
 def _without_repeats(models: Iterable[Model], redact: Redact) -> ModelList:
@@ -216,17 +204,11 @@ def _unmatched(
 
 MOST_TOLD = 50
 MILLION = 1_000_000
-_PER_TOKEN = {
-    "input": "prompt",
-    "output": "completion",
-    "cached input": "cached",
-    "reasoning": "reasoning",
-}
 
 
 @dataclass(frozen=True)
 class PreviousCatalog:
-    """What earlier refreshes saw: every model's latest sighting, and those still listed by then."""
+    """The latest sighting of every model in earlier refreshes, and those that were still listed."""
 
     latest: Mapping[str, Sighting]
     listed: Mapping[str, Sighting]
@@ -251,7 +233,7 @@ class PreviousCatalog:
 
 
 class CatalogChanges(NamedTuple):
-    """What has changed, model by model; `first` if there is nothing to compare with."""
+    """Changes of the catalog, model by model; `first` if there is nothing to compare with."""
 
     appeared: tuple[str, ...] = ()
     vanished: tuple[str, ...] = ()
@@ -268,9 +250,12 @@ class CatalogChanges(NamedTuple):
     def sentences(self) -> list[str]:
         """Return one sentence for each sort of change that there is."""
         appeared, vanished, repriced, _ = self.shortened()
-        told = {"Appeared": ", ".join(appeared), "Vanished": ", ".join(vanished)}
-        told["Changed their price"] = "; ".join(repriced)
-        return [f"{what}: {which}." for what, which in told.items() if which]
+        changes = {
+            "Appeared": ", ".join(appeared),
+            "Vanished": ", ".join(vanished),
+            "Changed their price": "; ".join(repriced),
+        }
+        return [f"{change}: {models}." for change, models in changes.items() if models]
 
 
 def shortened(texts: tuple[str, ...]) -> tuple[str, ...]:
@@ -300,7 +285,7 @@ def _gone(past: PreviousCatalog, catalog: Catalog) -> Iterator[str]:
     answered = {model.gateway for model in catalog.models}
     for name, one in past.listed.items():
         gateway = one.model.gateway
-        # A gateway that lists nothing leaves no sighting, so what it lost is told once only.
+        # A gateway that lists nothing leaves no sighting, so what it lost is reported only once.
         just_seen = gateway not in catalog.failed and one.seen_at == past.refreshed_at
         if gateway in answered or just_seen:
             yield name
@@ -311,10 +296,15 @@ def _price_change(before: Prices, after: Prices) -> str:
         one, other = (_usd(getattr(prices, name), unit) for prices in (before, after))
         return "" if one == other else f"{one} to {other}"
 
-    changes = {word: change(name, MILLION) for word, name in _PER_TOKEN.items()}
-    per_token = ", ".join(f"{word} {changed}" for word, changed in changes.items() if changed)
-    told = {"million tokens": per_token, "request": change("request", 1)}
-    return ", ".join(f"{changed} USD per {unit}" for unit, changed in told.items() if changed)
+    changes = {
+        "input": change("prompt", MILLION),
+        "output": change("completion", MILLION),
+        "cached input": change("cached", MILLION),
+        "reasoning": change("reasoning", MILLION),
+    }
+    per_token = ", ".join(f"{kind} {changed}" for kind, changed in changes.items() if changed)
+    by_unit = {"million tokens": per_token, "request": change("request", 1)}
+    return ", ".join(f"{changed} USD per {unit}" for unit, changed in by_unit.items() if changed)
 
 
 def _usd(price: float | None, unit: int) -> str:

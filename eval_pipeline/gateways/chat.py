@@ -22,7 +22,7 @@ class ChatRequest:
     json_schema: dict[str, JsonValue] | None = None
     # A function of that schema which the model has to call: its arguments are then the reply.
     tool: dict[str, JsonValue] | None = None
-    # Whether the server may search the web for the model before it answers.
+    # Lets the server search the web for the model before it answers.
     web_search: bool = False
     extra: Mapping[str, JsonValue] = field(default_factory=dict)
 
@@ -34,7 +34,7 @@ class ChatRequest:
         return {name: value for name, value in said.items() if name not in empty}
 
 
-# How servers say that the token limit was reached, and that a filter cut in.
+# Reasons of servers for a reply cut at the token limit, and for one withheld by a filter.
 _CUT_SHORT = {
     *("length", "max_tokens", "MAX_TOKENS", "max_output_tokens", "model_length"),
     "model_context_window_exceeded",

@@ -117,7 +117,7 @@ class HttpProvider:
             with self.deadline.limit():
                 await self._exchange(request, collected)
         except (aiohttp.ClientError, OSError) as error:
-            # A reply that was told to its end is paid for, however the connection ended.
+            # A complete reply is paid for, however the connection ended.
             if not collected.finished:
                 raise self._connection_error(error) from None
         return collected.reply(self.redact)
@@ -185,7 +185,7 @@ async def _collect(content: aiohttp.StreamReader, collected: ReplyBuilder) -> No
         for data in events.feed(chunk):
             collected.add_event(_parsed(data))
         if events.done and collected.finished and not content.at_eof():
-            # It is told to its end; a connection that ends as well can be used again.
+            # The reply is complete; a connection that ends as well can be used again.
             with suppress(TimeoutError):
                 async with asyncio.timeout(LONGEST_GOODBYE_S):
                     while await content.readany():

@@ -23,8 +23,8 @@ SMALLEST_BURST = 10
 BURST_SHARE = 0.5
 FASTEST_GROWTH = 0.1
 LATEST_TIMER_S = 0.05
+# The longest part of a limit that is taken in advance; it is lost with a process that is killed.
 LONGEST_SHARE_S = 1.0
-"""So much of a limit is taken in advance at most; with a process that is killed, it is lost."""
 ROUNDING_S = 1e-9
 
 
@@ -72,9 +72,8 @@ class Window:
     def __init__(self, most: int) -> None:
         self.most = most
         self._width = float(most)
-        self._full = max(2 * SMALLEST_BURST, most)
         self._cut_at = float("-inf")
-        # What became of the last round of requests since the cut.
+        # The last round of requests since the cut: true for each that was turned away.
         self._turned_away: deque[bool] = deque()
         self._bad = 0
 
@@ -84,8 +83,6 @@ class Window:
 
     def answered(self, started: float) -> None:
         """Note a success of a request that began then: a tenth more per round while all succeed."""
-        if not self._bad and self._width == self.most and len(self._turned_away) >= self._full:
-            return  # one more in a round that went well tells nothing new
         self._note(started, turned_away=False)
         grown = 1.0 if self._bad else max(1.0, FASTEST_GROWTH * self._width)
         self._width = min(float(self.most), self._width + grown / self._width)
@@ -102,7 +99,7 @@ class Window:
         return True
 
     def _note(self, started: float, *, turned_away: bool) -> None:
-        # What began before the last cut tells of the time before it.
+        # A request that began before the last cut says nothing about the time since.
         if started < self._cut_at:
             return
         self._turned_away.append(turned_away)
@@ -114,8 +111,8 @@ class Window:
 class Share:
     """One process's part of a limit per minute, reserved in advance and spent evenly.
 
-    It is reserved for one request at first, and for more, up to a second's worth, by who uses up
-    all of it without a pause. What is not used in its time is lost.
+    It is for one request at first, and for more, up to a second's worth, if all of it is used up
+    without a pause. What is not used in its time is lost.
     """
 
     def __init__(self, per_minute: float) -> None:
@@ -134,7 +131,7 @@ class Share:
         at_once = now <= self._ends
         more = 2 * self._size if at_once else 0.0
         self._size = max(amount, min(more, self._per_s * LONGEST_SHARE_S))
-        # What is left is too little for this, and so goes back.
+        # The rest is too little for this, and so goes back.
         left_s = self._ends - max(self._next, now) if at_once else 0.0
         self._told = self._owed
         return Reservation(self._size / self._per_s, self._owed / self._per_s - max(0.0, left_s))
@@ -180,8 +177,8 @@ def parse_retry_after(text: str | None, now: datetime) -> float | None:
     return max(0.0, (aware - now).total_seconds())
 
 
+# Clocks of machines that share a file are no further apart; one that is, was set back since.
 FURTHEST_CLOCKS_S = 60.0
-"""Clocks of machines that share a file are no further apart: what is, was set back since."""
 LONGEST_NAME = 200
 MOST_BYTES = 4096
 
@@ -199,7 +196,7 @@ class Reservations(Record):
         set_back = self.written_at - now
         shift = -set_back if set_back > FURTHEST_CLOCKS_S else 0.0
         begins = {
-            # What a timer was late by is not lost.
+            # The delay of a late timer is not lost.
             name: max(
                 self.free_from.get(name, -math.inf) + shift + one.owed_s, now - LATEST_TIMER_S
             )

@@ -1,8 +1,8 @@
-"""What gateways answer when asked for their models, read into Model records."""
+"""The lists of models that gateways answer with, read into Model records."""
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from typing import Annotated, NamedTuple
@@ -35,7 +35,7 @@ _REASONS = {
 
 
 class CatalogError(MendableError):
-    """Why there is no list of models, in one sentence."""
+    """The reason, in one sentence, that there is no list of models."""
 
     wrong_use = False
 
@@ -60,17 +60,11 @@ def shown(text: str, redact: Redact, *, limit: int = 80) -> str:
 
 def parse_model_list(gateway: Gateway, payload: object, *, redact: Redact = str) -> ModelList:
     """Read every entry on its own: one that cannot be read is lost alone, with a warning."""
-    source = _Source(gateway, redact)
-    read = _read_zenmux if gateway.kind == "zenmux" else _read_open
-    found = [
-        result
-        for number, raw in enumerate(_entries(gateway, payload), start=1)
-        for result in source.read_alone(source.label(raw, number), read, raw)
-    ]
-    return ModelList(
-        tuple(result for result in found if isinstance(result, Model)),
-        tuple(result for result in found if isinstance(result, str)),
-    )
+    reader = _Reader(gateway, redact)
+    read = reader.read_zenmux if gateway.kind == "zenmux" else reader.read_open
+    for number, raw in enumerate(_entries(gateway, payload), start=1):
+        reader.read_alone(reader.label(raw, number), read, raw)
+    return ModelList(tuple(reader.models), tuple(reader.warnings))
 
 
 def static_models(gateway: Gateway) -> tuple[Model, ...]:
@@ -89,38 +83,6 @@ def _static_model(gateway: Gateway, model: StaticModel) -> Model:
     assumed = {"request_name": model.id, "display_name": model.id, "dialect": gateway.own_dialect}
     stated = model.model_dump(exclude_none=True, exclude={"provider"})
     return Model.model_validate({**assumed, **stated, **placed, "simulated": simulated})
-
-
-_Found = Iterator[Model | str]
-"""The models of an entry, and warnings about it."""
-
-
-@dataclass(frozen=True)
-class _Source:
-    """The gateway whose list is read, and what cuts keys out of its texts."""
-
-    gateway: Gateway
-    redact: Redact
-
-    def label(self, raw: object, number: int) -> str:
-        names = [raw.get("slug"), raw.get("id")] if isinstance(raw, dict) else []
-        name = next((name for name in names if isinstance(name, str)), "")
-        return f"entry '{self.text(name)}'" if name else f"entry number {number}"
-
-    def text(self, text: str) -> str:
-        return shown(text, self.redact)
-
-    def warning(self, text: str) -> str:
-        return f"Gateway '{self.gateway.name}': {text}."
-
-    def read_alone(self, label: str, read: "_Reader", raw: object) -> _Found:
-        try:
-            yield from read(self, raw)
-        except ValidationError as error:
-            yield self.warning(f"{label} is left out: {_reason(error)}")
-
-
-_Reader = Callable[[_Source, object], _Found]
 
 
 def _entries(gateway: Gateway, payload: object) -> list[object]:
@@ -188,8 +150,8 @@ _MODALITIES = AliasChoices("input_modalities", AliasPath("architecture", "input_
 _OUTPUT = AliasChoices("max_completion_tokens", AliasPath("top_provider", "max_completion_tokens"))
 
 
-class _Shape(BaseModel, frozen=True, extra="ignore"):
-    """What the entries of all lists have in common."""
+class _Shape(BaseModel, frozen=True):
+    """The fields that the entries of all lists have in common."""
 
     name: str | None = Field(None, validation_alias=AliasChoices("display_name", "name"))
     created: _Moment = Field(
@@ -212,7 +174,7 @@ class _OpenEntry(_Shape):
     cached: _OpenUsd = Field(None, validation_alias=AliasPath("pricing", "input_cache_read"))
     reasoning: _OpenUsd = Field(None, validation_alias=AliasPath("pricing", "internal_reasoning"))
     request: _OpenUsd = Field(None, validation_alias=AliasPath("pricing", "request"))
-    # What our own simulated gateway says of its models, whatever kind it is taken for.
+    # Sent by our own simulated gateway, whatever kind it is taken for.
     simulated: bool = False
     system_role: bool = True
 
@@ -241,62 +203,82 @@ class _ZenmuxEndpoint(_Shape):
     completion: _ZenmuxUsd = Field(None, validation_alias="pricing_completion")
 
 
-def _read_open(source: _Source, raw: object) -> _Found:
-    entry = _OpenEntry.model_validate(raw)
-    unnamed = source.gateway.kind in ("openai", "anthropic") and "/" not in entry.id
-    model_id = f"{source.gateway.name}/{entry.id}" if unnamed else entry.id
-    simulated = entry.simulated or source.gateway.kind == "demo"
-    ours = {"simulated": simulated, "system_role": entry.system_role}
-    return _listed(source, entry, model_id, request_name=entry.id, **ours)
+@dataclass
+class _Reader:
+    """The models read from a gateway's list, and warnings about the rest, with keys cut out."""
 
+    gateway: Gateway
+    redact: Redact
+    models: list[Model] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
 
-def _read_zenmux(source: _Source, raw: object) -> _Found:
-    if isinstance(raw, dict) and not raw.keys() & {"slug", "endpoints"}:
-        entry = _ZenmuxDocumented.model_validate(raw)
-        searches = {} if entry.search_price is None else {"web_search": True}
-        yield from _listed(source, entry, entry.id, **searches)
-        return
-    listed = _ZenmuxListed.model_validate(raw)
-    endpoints = listed.endpoints if listed.visible is not False else ()
-    for number, endpoint in enumerate(endpoints, start=1):
-        label = f"endpoint {number} of {source.label(raw, number)}"
-        yield from source.read_alone(label, partial(_read_endpoint, listed), endpoint)
+    def label(self, raw: object, number: int) -> str:
+        names = [raw.get("slug"), raw.get("id")] if isinstance(raw, dict) else []
+        name = next((name for name in names if isinstance(name, str)), "")
+        return f"entry '{shown(name, self.redact)}'" if name else f"entry number {number}"
 
+    def read_alone(self, label: str, read: Callable[[object], None], raw: object) -> None:
+        try:
+            read(raw)
+        except ValidationError as error:
+            self._warn(f"{label} is left out: {_reason(error)}")
 
-def _read_endpoint(listed: _ZenmuxListed, source: _Source, raw: object) -> _Found:
-    endpoint = _ZenmuxEndpoint.model_validate(raw)
-    if endpoint.visible is not False:
-        shared = listed.model_dump(include={"name", "created", "input_modalities"})
-        entry, provider = endpoint.model_copy(update=shared), endpoint.provider_slug
-        yield from _listed(source, entry, f"{listed.slug}:{provider}", provider=provider)
+    def read_open(self, raw: object) -> None:
+        entry = _OpenEntry.model_validate(raw)
+        unnamed = self.gateway.kind in ("openai", "anthropic") and "/" not in entry.id
+        model_id = f"{self.gateway.name}/{entry.id}" if unnamed else entry.id
+        simulated = entry.simulated or self.gateway.kind == "demo"
+        ours = {"simulated": simulated, "system_role": entry.system_role}
+        self._add(entry, model_id, request_name=entry.id, **ours)
 
+    def read_zenmux(self, raw: object) -> None:
+        if isinstance(raw, dict) and not raw.keys() & {"slug", "endpoints"}:
+            entry = _ZenmuxDocumented.model_validate(raw)
+            searches = {} if entry.search_price is None else {"web_search": True}
+            self._add(entry, entry.id, **searches)
+            return
+        listed = _ZenmuxListed.model_validate(raw)
+        endpoints = listed.endpoints if listed.visible is not False else ()
+        for number, endpoint in enumerate(endpoints, start=1):
+            label = f"endpoint {number} of {self.label(raw, number)}"
+            self.read_alone(label, partial(self._read_endpoint, listed), endpoint)
 
-def _listed(source: _Source, entry: _Shape, model_id: str, **known: object) -> _Found:
-    vendor, _, name = model_id.partition("/")
-    # Anthropic's list does not say that all of its models see.
-    assumed = ("text", "image") if source.gateway.kind == "anthropic" else ("text",)
-    parameters = set(entry.supported_parameters or ("temperature", "response_format"))
-    prices = entry.model_dump(include=set(Prices.model_fields), exclude_none=True)
-    unusable = [price for price, dollars in prices.items() if math.isnan(dollars)]
-    described = {
-        "id": model_id,
-        "gateway": source.gateway.name,
-        "request_name": model_id,
-        "vendor": vendor,
-        "name": name.removesuffix(f":{known.get('provider')}"),
-        "display_name": source.text(entry.name or "") or model_id,
-        "input_modalities": entry.input_modalities or assumed,
-        "context_length": entry.context_length or None,
-        "max_output_tokens": entry.max_output_tokens or None,
-        "prices": prices | dict.fromkeys(unusable),
-        "temperature": "temperature" in parameters,
-        "json_schema": not parameters.isdisjoint(("response_format", "structured_outputs")),
-        "streaming": entry.supports_streaming is not False,
-        "web_search": not parameters.isdisjoint(("web_search_options", "web_search")),
-        "dialect": source.gateway.own_dialect,
-        "created_at": entry.created,
-    }
-    yield Model.model_validate(described | known)
-    if unusable:
-        problem = f"has no usable {' and '.join(unusable)} price, which counts as unknown"
-        yield source.warning(f"entry '{source.text(model_id)}' {problem}")
+    def _read_endpoint(self, listed: _ZenmuxListed, raw: object) -> None:
+        endpoint = _ZenmuxEndpoint.model_validate(raw)
+        if endpoint.visible is not False:
+            shared = listed.model_dump(include={"name", "created", "input_modalities"})
+            entry, provider = endpoint.model_copy(update=shared), endpoint.provider_slug
+            self._add(entry, f"{listed.slug}:{provider}", provider=provider)
+
+    def _add(self, entry: _Shape, model_id: str, **known: object) -> None:
+        vendor, _, name = model_id.partition("/")
+        # Anthropic's list does not say that all of its models see.
+        assumed = ("text", "image") if self.gateway.kind == "anthropic" else ("text",)
+        parameters = set(entry.supported_parameters or ("temperature", "response_format"))
+        prices = entry.model_dump(include=set(Prices.model_fields), exclude_none=True)
+        unusable = [price for price, dollars in prices.items() if math.isnan(dollars)]
+        described = {
+            "id": model_id,
+            "gateway": self.gateway.name,
+            "request_name": model_id,
+            "vendor": vendor,
+            "name": name.removesuffix(f":{known.get('provider')}"),
+            "display_name": shown(entry.name or "", self.redact) or model_id,
+            "input_modalities": entry.input_modalities or assumed,
+            "context_length": entry.context_length or None,
+            "max_output_tokens": entry.max_output_tokens or None,
+            "prices": prices | dict.fromkeys(unusable),
+            "temperature": "temperature" in parameters,
+            "json_schema": not parameters.isdisjoint(("response_format", "structured_outputs")),
+            "streaming": entry.supports_streaming is not False,
+            "web_search": not parameters.isdisjoint(("web_search_options", "web_search")),
+            "dialect": self.gateway.own_dialect,
+            "created_at": entry.created,
+        }
+        self.models.append(Model.model_validate(described | known))
+        if unusable:
+            problem = f"has no usable {' and '.join(unusable)} price, which counts as unknown"
+            self._warn(f"entry '{shown(model_id, self.redact)}' {problem}")
+
+    def _warn(self, text: str) -> None:
+        self.warnings.append(f"Gateway '{self.gateway.name}': {text}.")

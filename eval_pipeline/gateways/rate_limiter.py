@@ -1,19 +1,19 @@
-"""The rate at which models are asked: so many at once, so much per minute, less after a 429."""
+"""The rate of requests to a model: limited at once and per minute, and lower after a 429."""
 
 import asyncio
 import random
 import time
 from collections import deque
 from collections.abc import Sequence
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 
 from eval_pipeline.gateways.limits import Reservation, Share, SharedRateLimit, Window
 from eval_pipeline.runtime import Halted
 from eval_pipeline.settings.gateway import RateLimits
 
 LONGEST_STEP_S = 0.25
+# Another process writes to the file for a fraction of this.
 BETWEEN_TRIES_S = (0.001, 0.005)
-"""Another process writes to the file for a fraction of this."""
 
 
 class StopSignal:
@@ -51,7 +51,7 @@ class StopSignal:
 
 
 class Meters:
-    """So many requests and tokens per minute, shared with other processes; requests take turns."""
+    """Limits of requests and tokens per minute, shared with other processes."""
 
     def __init__(self, limits: RateLimits, shared: SharedRateLimit) -> None:
         per_minute = {"requests": limits.requests_per_minute, "tokens": limits.tokens_per_minute}
@@ -63,7 +63,7 @@ class Meters:
         return bool(self._shares)
 
     async def wait(self, stop: StopSignal, tokens: float) -> None:
-        """Wait until a request of so many tokens may be made."""
+        """Wait until a request that takes these tokens may be made."""
         if stop.is_set:
             raise Halted
         amounts, moment = _amounts(tokens), time.monotonic()
@@ -86,15 +86,14 @@ class Meters:
             share.use(amounts[name], moment)
 
     def correct(self, tokens: float) -> None:
-        """Note that it took so many more tokens than were expected."""
+        """Note that it took these more tokens than were expected."""
         if share := self._shares.get("tokens"):
             share.correct(tokens)
 
     async def settle(self) -> None:
-        """Tell other processes what was corrected since something was reserved last."""
+        """Share what was corrected since the last reservation with other processes."""
         debts = {name: debt for name, share in self._shares.items() if (debt := share.debt())}
-        with suppress(Halted):
-            await self._take(debts, StopSignal())
+        await self._take(debts, StopSignal())
 
     async def _take(self, wanted: dict[str, Reservation], stop: StopSignal) -> None:
         if not wanted:
@@ -151,7 +150,7 @@ class RateLimiter:
         self._let_in()
 
     def answered(self, started: float, *, tokens_off: float) -> None:
-        """Note a reply, which took so many more tokens than were expected."""
+        """Note a reply, and by how many tokens it was off the estimate."""
         self.window.answered(started)
         for meters in self._meters:
             meters.correct(tokens_off)

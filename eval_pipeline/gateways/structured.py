@@ -1,4 +1,4 @@
-"""Replies that fit a schema: asked for in the format that enforces it best, read strictly."""
+"""Requests for replies that fit a schema, in the format that enforces it best."""
 
 import json
 import re
@@ -15,17 +15,12 @@ from eval_pipeline.records.outcome import Outcome
 from eval_pipeline.records.prediction import ReplyFormat, Usage
 from eval_pipeline.runtime import Halted
 
-QUOTED = 100
-"""Characters of a reply that can not be read, to be told with the failure."""
-# How a server says that it does not take a format; a gateway may find nobody who takes tools.
+# The outcomes when a server refuses a format; a gateway may find no provider that takes tools.
 _REFUSALS: dict[ReplyFormat, frozenset[Outcome]] = {
     "json_schema": frozenset({Outcome.BAD_REQUEST}),
     "tool": frozenset({Outcome.BAD_REQUEST, Outcome.UNKNOWN_MODEL}),
     "text": frozenset(),
 }
-# A format that was passed over in silence shows in such replies; others would be the same in any.
-_FORMLESS = frozenset({Outcome.OK, Outcome.TRUNCATED})
-_LEAST_REPLIES = 2
 _WHY_NONE = {
     Outcome.TRUNCATED: "The {who}'s reply was cut off at the token limit.",
     Outcome.TRUNCATED_THINKING: "The token limit was reached while the {who} was thinking.",
@@ -46,7 +41,7 @@ class UnfitReplyError(Exception):
 
 @dataclass(frozen=True)
 class ReplySchema(Generic[V]):
-    """What is asked for: from whom, what it is called, and how a reply is read."""
+    """The value that is asked for, the role of the model, and a function that reads replies."""
 
     who: str
     what: str
@@ -137,15 +132,18 @@ class _Attempt(Generic[V]):
 
     @property
     def is_refused(self) -> bool:
-        """Whether the server does not take the format."""
+        """Return whether the server does not take the format."""
         error = self.asked.error
         return error is not None and error.outcome in _REFUSALS[self.reply_format]
 
     @property
     def next_format_may_help(self) -> bool:
-        """Whether the format may be to blame that there is no value."""
+        """Return whether the format may be to blame that there is no value."""
         replied = self.asked.reply is not None and self.unfit is None
-        return self.is_refused or (replied and self.asked.outcome in _FORMLESS)
+        # A format that was ignored shows in such replies; others would be the same in any.
+        return self.is_refused or (
+            replied and self.asked.outcome in (Outcome.OK, Outcome.TRUNCATED)
+        )
 
 
 async def ask_for(
@@ -156,17 +154,21 @@ async def ask_for(
     There is always a second reply to hope for, in the next format or else in the same.
     """
     attempts: list[_Attempt[V]] = []
-    to_try = formats.to_try()
-    wanted: ReplyFormat | None = to_try[0]
+    to_try = list(formats.to_try())
     try:
-        while wanted is not None:
-            attempts.append(_read(schema, await ask(write(wanted)), wanted))
-            wanted = _next_format(attempts, to_try)
+        while True:
+            last = _read(schema, await ask(write(to_try[0])), to_try[0])
+            attempts.append(last)
+            if last.value is not None:
+                formats.worked(last.reply_format)
+                break
+            if last.next_format_may_help and len(to_try) > 1:
+                to_try.pop(0)
+            elif last.asked.reply is None or len(_replied(attempts)) > 1:
+                break
     except Halted:
         if not _replied(attempts):
             raise  # what a reply cost is to be kept; where there is none, nothing is
-    if attempts[-1].value is not None:
-        formats.worked(attempts[-1].reply_format)
     return _result(schema, attempts)
 
 
@@ -182,20 +184,6 @@ def _read(schema: ReplySchema[V], asked: Asked, reply_format: ReplyFormat) -> _A
 
 def _replied(attempts: Sequence[_Attempt[V]]) -> list[_Attempt[V]]:
     return [one for one in attempts if one.asked.reply is not None]
-
-
-def _next_format(
-    attempts: Sequence[_Attempt[V]], to_try: Sequence[ReplyFormat]
-) -> ReplyFormat | None:
-    """Return the format in which to ask once more, if at all."""
-    last = attempts[-1]
-    if last.value is not None:
-        return None
-    others = to_try[to_try.index(last.reply_format) + 1 :]
-    if others and last.next_format_may_help:
-        return others[0]
-    again = last.asked.reply is not None and len(_replied(attempts)) < _LEAST_REPLIES
-    return last.reply_format if again else None
 
 
 def _result(schema: ReplySchema[V], attempts: Sequence[_Attempt[V]]) -> ParsedReply[V]:
@@ -220,5 +208,5 @@ def _why_none(schema: ReplySchema[V], attempt: _Attempt[V]) -> ProviderError:
         return asked.error or ProviderError(Outcome.EMPTY, "No reply.")
     said = _WHY_NONE.get(asked.outcome, _UNREAD).format(who=schema.who, what=schema.what)
     if asked.outcome not in _WHY_NONE:
-        said += " ".join(asked.reply.text.split())[:QUOTED]
+        said += " ".join(asked.reply.text.split())[:100]
     return ProviderError(Outcome.JUDGE_UNPARSABLE, attempt.unfit or said)

@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -32,7 +32,6 @@ from eval_pipeline.records.base import Record
 
 WORTH_IT_FILES = 2
 WORTH_IT_BYTES = 8 * 1024 * 1024
-# Another process may be reading the old files at this moment.
 GRACE_S = 600
 # DuckDB takes up to 2,048 lines of one file at a time, however long they are.
 BYTES_AT_ONCE = 4 * 1024 * 1024
@@ -72,16 +71,21 @@ def compact(
     paths = files_below(folder)
     if not _is_worth_it([path for path in paths if path.suffix == JSONL]):
         return
-    with translate_os_errors(folder), _workshop(folder, name) as workshop:
-        gathered = _gather(paths, record, workshop)
-        if gathered.count:
-            built = workshop / "new"
-            _build(gathered, built, _replaced(paths))
-            _check(built, gathered)
-            sync(built)
-            if still_wanted():
-                built.replace(folder / f"{name}{PARQUET}")
-                sync(folder)
+    workshop = folder / f".compacting-{name}"
+    with translate_os_errors(folder):
+        workshop.mkdir()
+        try:
+            gathered = _gather(paths, record, workshop)
+            if gathered.count:
+                built = workshop / "new"
+                _build(gathered, built, _replaced(paths))
+                _check(built, gathered)
+                sync(built)
+                if still_wanted():
+                    built.replace(folder / f"{name}{PARQUET}")
+                    sync(folder)
+        finally:
+            remove(workshop)
 
 
 def remove_superseded(folder: Path) -> None:
@@ -89,16 +93,14 @@ def remove_superseded(folder: Path) -> None:
     with translate_os_errors(folder):
         for left in folder.glob(".compacting-*"):
             remove(left)
-        compacted = [path for path in folder.glob(f"[!.]*{PARQUET}") if _is_settled(path)]
+        # Another process may still be reading what a new file replaces.
+        before = time.time() - GRACE_S
+        compacted = (one for one in folder.glob(f"[!.]*{PARQUET}") if one.stat().st_mtime < before)
         replaced = {one for path in compacted for one in replaced_by(path)}
         for name in {one.name for one in replaced}:
             with suppress(FileCompactedError):
                 if is_replaced(source(folder / name), replaced):
                     (folder / name).unlink(missing_ok=True)
-
-
-def _is_settled(path: Path) -> bool:
-    return time.time() - path.stat().st_mtime > GRACE_S
 
 
 def is_large(folder: Path) -> bool:
@@ -127,17 +129,6 @@ def _is_worth_it(paths: list[Path]) -> bool:
     return len(sizes) >= WORTH_IT_FILES or sum(sizes) >= WORTH_IT_BYTES
 
 
-@contextmanager
-def _workshop(folder: Path, name: str) -> Iterator[Path]:
-    """Make a folder for unfinished files, and remove it in the end."""
-    workshop = folder / f".compacting-{name}"
-    workshop.mkdir()
-    try:
-        yield workshop
-    finally:
-        remove(workshop)
-
-
 def _gather(paths: list[Path], record: type[Record], workshop: Path) -> _Gathered:
     lines = (as_line(one) for path in paths for one in read_file(path, record))
     gathered = _Gathered(workshop)
@@ -163,8 +154,7 @@ def _build(gathered: _Gathered, built: Path, replaced: list[Source]) -> None:
         f"kv_metadata {{{REPLACES}: {quoted(json.dumps(replaced))}}})"
     )
     memory = MEMORY + MEMORY_IN_LINES * gathered.longest
-    spill = f"{built}.spill"
-    limits = {"memory_limit": f"{memory}B", "temp_directory": spill}
+    limits = {"memory_limit": f"{memory}B", "temp_directory": f"{built}.spill"}
     with low_memory_duckdb(gathered.folder, **limits) as db:
         db.execute(sql)
 

@@ -21,9 +21,10 @@ from eval_pipeline.errors import MendableError
 from eval_pipeline.records.base import Record
 
 JSONL, PARQUET = ".jsonl", ".parquet"
+# The key in a Parquet file's metadata that lists the files it replaces, with their sizes.
 REPLACES = "replaces"
-"""The key in a Parquet file's metadata that lists the files it replaces, with their sizes."""
 TRIES = 3
+# The names of files that a process appends to; others are written as a whole.
 _APPEND_ONLY = re.compile(r"\d{8}T\d{6}\.\d{6}-\d+-[0-9a-f]{6}\.jsonl")
 
 log = logging.getLogger(__name__)
@@ -89,15 +90,30 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def swap_in(path: Path, content: bytes) -> None:
-    """Replace a file as a whole: readers see the old one or the new one."""
+def swap_in(path: Path, content: bytes, *, secret: bool = False) -> None:
+    """Replace a file as a whole: readers see the old one or the new one.
+
+    A secret file can be read by its owner only, and is on disk when this returns.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name}.{token_hex(8)}")
     try:
+        unfinished.touch(0o600 if secret else 0o666, exist_ok=False)
         unfinished.write_bytes(content)
+        if secret:
+            sync(unfinished)
         unfinished.replace(path)
+        if secret:
+            sync(path.parent)
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+def move(path: Path, target: Path) -> None:
+    """Move a file or folder, and return when both names are on disk."""
+    path.replace(target)
+    sync(target.parent)
+    sync(path.parent)
 
 
 def remove(path: Path) -> None:
@@ -154,14 +170,9 @@ def is_replaced(one: Source, replaced: Collection[Source]) -> bool:
     """Return whether the file's lines are in one of these; an append-only file may be a prefix."""
     if one in replaced:
         return True
-    return is_append_only(one.name) and any(
+    return _APPEND_ONLY.fullmatch(one.name) is not None and any(
         other.name == one.name and one.size <= other.size for other in replaced
     )
-
-
-def is_append_only(name: str) -> bool:
-    """Return whether a process appends to a file of this name; others are written as a whole."""
-    return _APPEND_ONLY.fullmatch(name) is not None
 
 
 def replaced_by(path: Path) -> list[Source]:
@@ -175,7 +186,8 @@ def replaced_by(path: Path) -> list[Source]:
 
 def read_file(path: Path, record: type[R]) -> Iterator[R]:
     """Yield every whole record; a last line cut off by a crash is dropped."""
-    for number, line in enumerate(_lines(path), start=1):
+    lines = _compacted_lines(path) if path.suffix == PARQUET else _appended_lines(path)
+    for number, line in enumerate(lines, start=1):
         try:
             yield record.model_validate_json(line)
         except ValidationError as error:
@@ -217,10 +229,6 @@ def longest_line(path: Path) -> int:
 def quoted(value: object) -> str:
     """Return the value as an SQL string; for a single parameter DuckDB would load pandas."""
     return "'" + str(value).replace("'", "''") + "'"
-
-
-def _lines(path: Path) -> Iterator[bytes]:
-    return _compacted_lines(path) if path.suffix == PARQUET else _appended_lines(path)
 
 
 def _appended_lines(path: Path) -> Iterator[bytes]:

@@ -1,4 +1,4 @@
-"""The journal, reading and writing: append-only records, from which the warehouse is built."""
+"""The journal: append-only records in files, from which the warehouse is built."""
 
 import os
 import secrets
@@ -18,7 +18,6 @@ from eval_pipeline.journal.compaction import (
     is_large,
     remove_superseded,
 )
-from eval_pipeline.journal.deletion import empty_trash, move_to_trash, trash
 from eval_pipeline.journal.files import (
     JSONL,
     FileCompactedError,
@@ -26,12 +25,14 @@ from eval_pipeline.journal.files import (
     ReadOnlyError,
     as_line,
     files_below,
+    move,
     read_file,
+    remove,
     source,
     sync,
     translate_os_errors,
 )
-from eval_pipeline.journal.locks import SOON_S, acquire, acquire_soon, sign
+from eval_pipeline.journal.locks import SOON_S, acquire, acquire_soon, signed
 from eval_pipeline.journal.writer import JournalWriter
 from eval_pipeline.records.base import Record, now
 from eval_pipeline.records.diagnosis import Diagnosis, Reclassification
@@ -80,8 +81,6 @@ STREAMS: tuple[Stream[Any], ...] = (
     DIAGNOSES,
     RECLASSIFIED,
 )
-
-
 _OF_A_RUN = (PREDICTIONS, JUDGED, REJUDGED, DIAGNOSES, RECLASSIFIED)
 
 
@@ -164,11 +163,8 @@ class Journal:
         with self._locks():
             lock = self.lock(stream, model)
             await acquire(lock, f"{stream.name} of {model}")
-        try:
-            sign(lock)
+        with signed(lock):
             yield
-        finally:
-            lock.release()
 
     @contextmanager
     def claim_soon(self, stream: Stream[R], model: str, within_s: float = SOON_S) -> Iterator[None]:
@@ -176,11 +172,8 @@ class Journal:
         with self._locks():
             lock = self.lock(stream, model)
             acquire_soon(lock, f"{stream.name} of {model}", within_s)
-        try:
-            sign(lock)
+        with signed(lock):
             yield
-        finally:
-            lock.release()
 
     def trash_run(self, model: str, run_id: str) -> None:
         """Take a run out of all streams; only while this process has claimed the model.
@@ -192,30 +185,34 @@ class Journal:
         target = self._trash / file_name(model) / file_name(run_id)
         with translate_os_errors(target):
             self._make(target)
-            move_to_trash(target, [*files, *folders])
+            for path in (*files, *folders):
+                with suppress(FileNotFoundError):
+                    # A random suffix: an earlier file of the same name stays as it is.
+                    move(path, target / f"{path.parent.parent.name}-{secrets.token_hex(6)}")
 
     def trashed_runs(self) -> list[tuple[str, str]]:
         """Return model and id of every run in the trash, also after a crash while deleting."""
-        return [(unquote(model), unquote(run_id)) for model, run_id in trash(self._trash)]
+        targets = [one for one in sorted(self._trash.glob("[!.]*/*")) if any(one.iterdir())]
+        return [(unquote(one.parent.name), unquote(one.name)) for one in targets]
 
     def empty_trash(self) -> None:
-        """Delete for good what is in the trash."""
+        """Delete the trash for good; a half deleted folder no longer has its name."""
         self.refuse_if_read_only()
         with translate_os_errors(self._trash):
-            empty_trash(self._trash)
+            for target in self._trash.glob("[!.]*/*"):
+                target.replace(self._trash / f".gone-{secrets.token_hex(6)}")
+            for gone in self._trash.glob(".gone-*"):
+                remove(gone)
 
     def snapshot(self, *streams: Stream[Any]) -> list[str]:
         """Return every file of the streams with its size; equal lists hold equal records."""
+        # Files of items are rewritten: known faults of tasks may change within a version.
         return [
-            f"{path.relative_to(self.root)} {source(path).size}{self._renewed(stream, path)}"
+            f"{path.relative_to(self.root)} {source(path).size}"
+            + (f" {_changed_at(path)}" if stream is ITEMS else "")
             for stream in streams or STREAMS
             for path in self.files(stream)
         ]
-
-    @staticmethod
-    def _renewed(stream: Stream[Any], path: Path) -> str:
-        """Return when items were written: known faults of tasks may change within a version."""
-        return f" {_changed_at(path)}" if stream is ITEMS else ""
 
     @property
     def _trash(self) -> Path:
@@ -240,12 +237,6 @@ class Journal:
     def _file(self, stream: Stream[Any], *parts: str) -> Path:
         return self._folder(stream, *parts[:-1]) / f"{file_name(parts[-1])}{JSONL}"
 
-    def written_format(self) -> str:
-        """Return the format as the folder has it, even if it is unknown here; empty while new."""
-        with suppress(FileNotFoundError, NotADirectoryError):
-            return (self.root / "format").read_text().strip()
-        return ""
-
     def refuse_if_read_only(self) -> None:
         """Raise if writing is not allowed, for callers that check before they begin."""
         if self.read_only:
@@ -268,7 +259,9 @@ class Journal:
 
     def _check_format(self) -> int | None:
         """Return the journal's format, None while it is new; refuse a newer one."""
-        text = self.written_format()
+        text = ""
+        with suppress(FileNotFoundError, NotADirectoryError):
+            text = (self.root / "format").read_text().strip()
         if text and (not text.isdigit() or int(text) > FORMAT):
             raise JournalError(
                 f"{self.root} has journal format {text[:20]!r}, this version reads up to "

@@ -18,8 +18,8 @@ from filelock import FileLock, Timeout
 from eval_pipeline.journal.files import BusyError, translate_os_errors
 from eval_pipeline.records.base import now
 
+# A process at work holds a lock for longer.
 SOON_S = 0.5
-"""A process at work holds a lock for longer."""
 # A process that checks whether a run is alive holds its lock for a moment.
 LONGEST_CHECK_S = 5.0
 UNSIGNED = "a process that has not signed"
@@ -53,9 +53,14 @@ def acquire_soon(lock: FileLock, what: str, within_s: float = SOON_S) -> None:
         ) from None
 
 
-def sign(lock: FileLock) -> None:
-    """Write beside the lock which process holds it, for messages only."""
-    _sign(Path(lock.lock_file).with_suffix(".owner"))
+@contextmanager
+def signed(lock: FileLock) -> Iterator[None]:
+    """Release the lock in the end; until then a file beside it names its owner, for messages."""
+    try:
+        _sign(Path(lock.lock_file).with_suffix(".owner"))
+        yield
+    finally:
+        lock.release()
 
 
 def _owner(lock: FileLock) -> str:

@@ -1,10 +1,9 @@
-"""Tokens that let others read and write: of each secret only a hash is kept."""
+"""Tokens that grant access to the results; of each secret only a hash is kept."""
 
 import hmac
-import os
 import re
 import secrets
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -16,23 +15,23 @@ from filelock import FileLock, Timeout
 from pydantic import AwareDatetime, SecretStr, ValidationError
 
 from eval_pipeline.errors import MendableError
-from eval_pipeline.journal.files import sync, write_all
+from eval_pipeline.journal.files import swap_in
 from eval_pipeline.records.base import Record, now
 
 PREFIX = "evals_"
 LONGEST_SECRET = 200
+# The use of a token is written down no more often than this.
 NOTED_EVERY = timedelta(minutes=1)
-"""That a token is in use is written down no more often than this."""
 LONGEST_WAIT_S = 10.0
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 class TokenError(MendableError):
-    """A token can not be made, found or read; the message says what to do."""
+    """A token cannot be made, found or read; the message says what to do."""
 
 
 class TokenScope(StrEnum):
-    """What a token is for; each has to be said, but who may write may also read."""
+    """The purposes of tokens, each granted by itself; write access includes read access."""
 
     READ = "read"
     WRITE = "write"
@@ -40,7 +39,7 @@ class TokenScope(StrEnum):
 
 
 class Token(Record):
-    """What is known of a token, which is everything but its secret."""
+    """A token without its secret."""
 
     name: str
     scopes: tuple[TokenScope, ...]
@@ -49,9 +48,7 @@ class Token(Record):
     last_used_at: AwareDatetime | None = None
 
 
-class _Kept(Record):
-    """The file."""
-
+class _TokenFile(Record):
     tokens: tuple[Token, ...] = ()
 
 
@@ -62,7 +59,7 @@ class Tokens:
     path: Path
 
     def create(self, name: str, scopes: Collection[TokenScope]) -> SecretStr:
-        """The secret of a new token: this once, and never again."""
+        """Create a token and return its secret, which is not kept."""
         if not _NAME.fullmatch(name):
             raise TokenError(
                 "The name of a token is up to 64 letters, digits, dots, dashes and underscores."
@@ -80,9 +77,9 @@ class Tokens:
         return SecretStr(secret)
 
     def list(self) -> list[Token]:
-        """Every token, the oldest first."""
+        """Return every token, the oldest first."""
         try:
-            return list(_Kept.model_validate_json(self.path.read_bytes()).tokens)
+            return list(_TokenFile.model_validate_json(self.path.read_bytes()).tokens)
         except FileNotFoundError:
             return []
         except (ValidationError, OSError):
@@ -92,7 +89,7 @@ class Tokens:
             ) from None
 
     def revoke(self, name: str) -> None:
-        """From now on nobody gets in with it."""
+        """Delete the token."""
         with self._locked():
             kept = self.list()
             left = [one for one in kept if one.name != name]
@@ -102,23 +99,23 @@ class Tokens:
             self._write(left)
 
     def check(self, secret: str) -> Token | None:
-        """The token of that secret, if there is one."""
+        """Return the token of that secret, if there is one."""
         if len(secret) > LONGEST_SECRET:
             return None
         found, hashed = None, _hashed(secret)
-        # All of them, so that the time it takes tells nothing.
+        # All of them, so that the time it takes gives nothing away.
         for one in self.list():
             if hmac.compare_digest(one.sha256, hashed):
                 found = one
         if found is not None and _is_due(found):
-            # Whoever may come in does so even where nobody can note it.
-            with suppress(OSError, Timeout):
-                self._change(found.name, lambda one: one.model_copy(update={"last_used_at": now()}))
+            # A valid token is accepted even where its use cannot be noted.
+            with suppress(OSError, Timeout), self._locked():
+                used = {"last_used_at": now()}
+                self._write(
+                    one.model_copy(update=used) if one.name == found.name else one
+                    for one in self.list()
+                )
         return found
-
-    def _change(self, name: str, change: Callable[[Token], Token]) -> None:
-        with self._locked():
-            self._write([change(one) if one.name == name else one for one in self.list()])
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -127,21 +124,9 @@ class Tokens:
         with lock:
             yield
 
-    def _write(self, tokens: Collection[Token]) -> None:
-        """As a whole or not at all, and for nobody else to read."""
-        content = _Kept(tokens=tuple(tokens)).model_dump_json(indent=2).encode()
-        unfinished = self.path.with_name(f".{self.path.name}.{secrets.token_hex(8)}")
-        descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        try:
-            try:
-                write_all(descriptor, content)
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
-            unfinished.replace(self.path)
-            sync(self.path.parent)
-        finally:
-            unfinished.unlink(missing_ok=True)
+    def _write(self, tokens: Iterable[Token]) -> None:
+        content = _TokenFile(tokens=tuple(tokens)).model_dump_json(indent=2).encode()
+        swap_in(self.path, content, secret=True)
 
 
 def _is_due(token: Token) -> bool:

@@ -18,7 +18,7 @@ from eval_pipeline.records.base import Record
 MOST_BYTES_WAITING = 8 * 1024 * 1024
 MOST_LINES_WAITING = 2000
 FARTHEST_BEHIND_S = 0.1
-# Where fsync costs next to nothing, one for each record would cost more than all the rest.
+# Even a cheap fsync for each record would cost more than all the rest.
 PAUSE_S = 0.05
 
 log = logging.getLogger(__name__)

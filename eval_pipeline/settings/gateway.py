@@ -1,4 +1,4 @@
-"""A gateway and its models as the settings describe them: where they are and how they are asked."""
+"""Settings of a gateway and its models: where they are and how they are asked."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
@@ -19,7 +19,7 @@ Address = Annotated[str, AfterValidator(_an_http_address)]
 
 
 class RateLimits(Record):
-    """What a gateway or a model lets through; None means no limit is known."""
+    """The rate limits of a gateway or a model; None means that none is known."""
 
     requests_per_minute: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     tokens_per_minute: float | None = Field(default=None, gt=0, allow_inf_nan=False)
@@ -55,7 +55,7 @@ class StaticModel(Record):
 
 
 class Override(RateLimits):
-    """What is known better here than in the gateway's list, and how this model is asked."""
+    """Corrections of the gateway's list, and parameters of this model's requests."""
 
     system_role: bool | None = None
     temperature: bool | None = None
@@ -70,7 +70,7 @@ class Override(RateLimits):
     extra: Extra = {}
 
     def listed(self) -> dict[str, Any]:
-        """What it says about the model itself, for the catalog."""
+        """Return the corrections of the model in the catalog."""
         asked = {"max_tokens", "extra", "requests_per_minute", "tokens_per_minute"}
         return {
             name: value
@@ -80,36 +80,32 @@ class Override(RateLimits):
 
 
 GatewayKind = Literal["demo", "zenmux", "openrouter", "openai", "anthropic"]
-KEY_VARIABLES: Mapping[GatewayKind, str | None] = {
-    "demo": None,
+KEY_VARIABLES: Mapping[GatewayKind, str] = {
     "zenmux": "ZENMUX_API_KEY",
     "openrouter": "OPENROUTER_API_KEY",
     "openai": "OPENAI_API_KEY",
     "anthropic": "ANTHROPIC_API_KEY",
 }
-ADDRESSES: Mapping[GatewayKind, str | None] = {
-    "demo": None,
+ADDRESSES: Mapping[GatewayKind, str] = {
     "zenmux": "https://zenmux.ai/api/v1",
     "openrouter": "https://openrouter.ai/api/v1",
     "openai": "https://api.openai.com/v1",
     "anthropic": "https://api.anthropic.com/v1",
 }
-MODEL_LISTS: Mapping[GatewayKind, str | None] = {
-    "demo": None,
+# The addresses of model lists that are not at `/models` below the gateway's address.
+MODEL_LISTS: Mapping[GatewayKind, str] = {
     "zenmux": "https://zenmux.ai/api/frontend/model/available/list",
-    "openrouter": None,
-    "openai": None,
     # Without the limit it lists the first twenty.
     "anthropic": "https://api.anthropic.com/v1/models?limit=1000",
 }
-# Where a dialect is spoken, if not below the gateway's address.
+# The addresses of dialects that are not below the gateway's address.
 DIALECT_ADDRESSES: Mapping[GatewayKind, Mapping[DialectName, str]] = {
     "zenmux": {"messages": "https://zenmux.ai/api/anthropic/v1"},
 }
 
 
 class Gateway(RateLimits):
-    """Where models are asked: an address, the name of the key's variable, a way to list models."""
+    """A gateway to models: its address, the variable of its key, and its list of models."""
 
     name: Name
     kind: GatewayKind
@@ -122,38 +118,38 @@ class Gateway(RateLimits):
 
     @property
     def routes(self) -> bool:
-        """Whether it passes a model that names no provider to one of several."""
+        """Return whether it passes a model that names no provider to one of several."""
         return self.kind in ("zenmux", "openrouter")
 
     @property
     def own_dialect(self) -> DialectName:
-        """What its models are asked in unless they say otherwise."""
+        """Return the dialect of its models unless they have their own."""
         return self.dialect or ("messages" if self.kind == "anthropic" else "chat_completions")
 
     def dialect_address(self, dialect: DialectName) -> str | None:
-        """Where that dialect is spoken; None means the simulated gateway."""
+        """Return the address for that dialect; None means the simulated gateway."""
         known = {} if self.base_url else DIALECT_ADDRESSES.get(self.kind, {})
         return self.dialect_urls.get(dialect) or known.get(dialect) or self.address
 
     @property
     def key_variable(self) -> str | None:
-        """A server of one's own is not sent the key of a public gateway unless told so."""
-        return self.api_key_variable or (None if self.base_url else KEY_VARIABLES[self.kind])
+        """Return the key's variable; a custom server gets a public gateway's key only by name."""
+        return self.api_key_variable or (None if self.base_url else KEY_VARIABLES.get(self.kind))
 
     @property
     def address(self) -> str | None:
-        """None means the simulated gateway, which the pipeline starts by itself."""
-        return self.base_url or ADDRESSES[self.kind]
+        """Return its address; None means the simulated gateway, which the pipeline starts."""
+        return self.base_url or ADDRESSES.get(self.kind)
 
     @property
     def needs_key(self) -> bool:
-        """A public gateway needs its key; a server of one's own may do without."""
-        public = self.base_url is None and ADDRESSES[self.kind] is not None
-        return public or self.api_key_variable is not None
+        """Return whether a key is needed, as for public gateways; a custom server may need none."""
+        is_public = self.base_url is None and self.kind in ADDRESSES
+        return is_public or self.api_key_variable is not None
 
     @property
     def list_address(self) -> str | None:
-        """Where the models are listed, if not at `/models` below the address."""
+        """Return where the models are listed, if not at `/models` below the address."""
         if self.models_url is None and self.base_url is None:
-            return MODEL_LISTS[self.kind]
+            return MODEL_LISTS.get(self.kind)
         return self.models_url

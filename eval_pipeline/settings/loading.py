@@ -1,4 +1,4 @@
-"""The settings file, .env and the environment as plain values; what is wrong, in one sentence."""
+"""The settings file, .env and the environment as plain values, and errors in one sentence."""
 
 import re
 import tomllib
@@ -44,7 +44,7 @@ class SettingsError(MendableError):
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """The settings file's values; keys do not belong there."""
+    """Return the settings file's values; keys do not belong there."""
     try:
         values = tomllib.loads(path.read_text("utf-8"))
     except FileNotFoundError:
@@ -60,13 +60,13 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def with_dotenv(environment: Mapping[str, str], folder: Path) -> dict[str, str]:
-    """The environment, and what it does not say from the .env file."""
+    """Return the environment, completed from the .env file."""
     from_file = dotenv_values(folder / ".env")
     return {name: text for name, text in from_file.items() if text} | dict(environment)
 
 
 def apply_environment(values: dict[str, Any], env: Mapping[str, str]) -> dict[tuple[str, ...], str]:
-    """Puts the variables in place and returns which field came from which."""
+    """Put the variables in place and return which field came from which."""
     sources = {}
     for variable, field in VARIABLES.items():
         text = env.get(variable, "").strip()
@@ -77,13 +77,14 @@ def apply_environment(values: dict[str, Any], env: Mapping[str, str]) -> dict[tu
         for table in tables:
             target = target.setdefault(table, {})
         if isinstance(target, dict):
-            target[last] = _words(text) if variable in _LISTS else text
+            words = [word for part in text.split(",") if (word := part.strip())]
+            target[last] = words if variable in _LISTS else text
             sources[field] = variable
     return sources
 
 
 def keys(variables: Iterable[str], env: Mapping[str, str]) -> dict[str, str]:
-    """The secrets in these variables; one that no HTTP header can carry is refused, unseen."""
+    """Return the secrets in these variables; refuse one that no HTTP header can carry, unseen."""
     found = {name: env[name].strip() for name in variables if env.get(name, "").strip()}
     for name, secret in found.items():
         if not secret.isascii() or not secret.isprintable():
@@ -94,7 +95,7 @@ def keys(variables: Iterable[str], env: Mapping[str, str]) -> dict[str, str]:
 
 
 def explain(error: ValidationError, source: str, sources: Mapping[tuple[str, ...], str]) -> str:
-    """The first problem as a sentence. A text is not repeated: it may be a misplaced key."""
+    """Return the first problem as a sentence, without any text: it may be a misplaced key."""
     problems = error.errors(include_url=False)
     problem = problems[0]
     location = tuple(str(part) for part in problem["loc"])
@@ -113,7 +114,3 @@ def explain(error: ValidationError, source: str, sources: Mapping[tuple[str, ...
     others = [one for one in problems[1:] if one["type"] != "too_short"]
     more = f" ({len(others)} more wrong)" if others else ""
     return f"{source}: {where + ': ' if where else ''}{message}{shown}.{more}"
-
-
-def _words(text: str) -> list[str]:
-    return [word for part in text.split(",") if (word := part.strip())]

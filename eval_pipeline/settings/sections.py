@@ -1,4 +1,4 @@
-"""The tables of the settings file, each a record: what there is to set, and what is allowed."""
+"""The tables of the settings file, each a record of its settings and their allowed values."""
 
 import re
 from pathlib import Path
@@ -52,13 +52,13 @@ class Suite(Record):
     cluster: Annotated[str, Field(min_length=1)] | None = None
     toolchain: Name | None = None
     guidelines: Path | None = None
-    # Of coding tasks, those whose id matches: the suite is made of these.
+    # A pattern for the ids of the coding tasks that make up the suite.
     only: Pattern = ""
 
     @model_validator(mode="before")
     @classmethod
     def _named(cls, said: object) -> object:
-        """Coding tasks without a name are called by their toolchain."""
+        """Name coding tasks without a name after their toolchain."""
         if not isinstance(said, dict) or "name" in said or said.get("kind") != "coding":
             return said
         return {**said, "name": said["toolchain"]} if "toolchain" in said else said
@@ -75,7 +75,7 @@ class Suite(Record):
 
 
 class Selection(Record):
-    """Which models are run; the patterns are explained in the README."""
+    """The models that are run; the patterns are explained in the README."""
 
     models: tuple[str, ...] = ()
     exclude_models: tuple[str, ...] = ()
@@ -83,14 +83,14 @@ class Selection(Record):
 
 
 class Plan(PlanFilter):
-    """Which items are asked (of each suite the first `max_samples`), and how often (`samples`)."""
+    """The items asked (the first `max_samples` of each suite), and how often (`samples`)."""
 
     test_filter: Pattern = ""
     samples: int = Field(default=1, ge=1)
 
 
 class Judge(Record):
-    """Who grades answers to questions: a model, more beside it, the rules before or instead."""
+    """The judges of answers to questions: models, and rules before or instead of them."""
 
     model: ModelId | None = None
     also: tuple[ModelId, ...] = ()
@@ -109,14 +109,14 @@ class Judge(Record):
 
     @property
     def models(self) -> tuple[str, ...]:
-        """The judges that are asked, the first one first; none where the rules judge alone."""
+        """Return the judges that are asked; none where the rules judge alone."""
         if self.rules == "only" or self.model is None:
             return ()
         return (self.model, *self.also)
 
 
 class Reliability(Record):
-    """How far judges can be trusted: how much they judge again, and what people say."""
+    """Checks of the judges: answers that they judge again, and labels by people."""
 
     answers: int = Field(default=50, ge=0)
     repeats: int = Field(default=2, ge=1)
@@ -124,7 +124,7 @@ class Reliability(Record):
 
 
 class Analysis(Record):
-    """Who finds out why items failed, and how many of them at a time."""
+    """The analyst of failures, and how many it looks into at a time."""
 
     model: ModelId | None = None
     num_workers: int = Field(default=4, ge=1)
@@ -150,7 +150,7 @@ class Budget(Record):
 
 
 class Requests(Record):
-    """How a single request is made and repeated."""
+    """Time limits and retries of a single request."""
 
     timeout_s: float = Field(default=600, gt=0, allow_inf_nan=False)
     attempts: int = Field(default=5, ge=1)
@@ -162,24 +162,24 @@ class Requests(Record):
 
 
 class Automation(Record):
-    """What Dagster does by itself: when it looks, what it may start, and how backfills run."""
+    """Schedules and sensors of Dagster, what they may start, and how backfills run."""
 
     schedule: str = Field(default="0 */4 * * *", pattern=r"^\S+( +\S+){4}$")
-    # These cost money, so that nobody does them unless told to.
+    # These cost money, so they are off by default.
     evaluate: bool = False
     judge: bool = False
     analyse: bool = False
     discover_every_s: int = Field(default=3600, ge=30)
     preflight: bool = True
     backfill: Literal["one_run", "run_per_model"] = "one_run"
-    # Where people find Dagster's UI, for links in notifications.
+    # The address of Dagster's UI, for links in notifications.
     ui_url: Address = "http://127.0.0.1:3000"
 
 
 class Web(Record):
     """The pages and the API (`evals view`): who may read them, and by which names."""
 
-    # Whether reading needs no token; writing always needs one.
+    # Reading needs no token; writing always needs one.
     public: bool = True
     # Names that browsers reach it by, besides this machine's own.
     hosts: tuple[Annotated[str, Field(pattern=r"^[A-Za-z0-9.*-]+$")], ...] = ()
@@ -188,7 +188,7 @@ class Web(Record):
 
 
 class Deployment(Record):
-    """Where results are, through whom models are asked and for how much; None is as for all.
+    """A folder of results, with gateways and a budget of its own; None is as for all.
 
     Production is written to by token, or by CI on one branch.
     """
@@ -198,12 +198,12 @@ class Deployment(Record):
     data_dir: Path | None = None
     gateways: tuple[Name, ...] | None = None
     budget: Budget | None = None
-    # Where Dagster's instance has its dagster.yaml.
+    # The folder of the Dagster instance's dagster.yaml.
     dagster_home: Path | None = None
 
 
 class Coding(Record):
-    """How code is graded: how much of it at once, how far apart, and who reviews it besides."""
+    """Grading of code: how much at once, in which isolation, and by which reviewer."""
 
     num_workers: int | None = Field(default=None, ge=1)
     memory_mb: int | None = Field(default=None, ge=256)
@@ -215,7 +215,7 @@ class Coding(Record):
 
     @property
     def reviewers(self) -> tuple[str, ...]:
-        """The AI grader, if there is one."""
+        """Return the model that reviews code, if there is one."""
         return () if self.reviewer is None else (self.reviewer,)
 
 
@@ -227,13 +227,13 @@ class Experiment(Record):
     stream: bool = True
     system_prompt: Path = PACKAGE / "prompts" / "answer.txt"
     coding_prompt: Path = PACKAGE / "prompts" / "coding.txt"
-    # Those of the suite, none, or a file of one's own.
+    # True for those of the suite, false for none, or the path of a file.
     guidelines: StrictBool | Path = True
     web_search: bool = False
     extra: Extra = {}
 
     def with_override(self, override: Override) -> Self:
-        """The same for a model with parameters of its own, which win."""
+        """Return the experiment with the model's own parameters, which win."""
         limit = self.max_tokens if override.max_tokens is None else override.max_tokens
         both = {**self.extra, **override.extra}
         return self.model_copy(update={"max_tokens": limit, "extra": both})

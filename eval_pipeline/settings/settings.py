@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar
@@ -40,16 +40,15 @@ from eval_pipeline.settings.sections import (
 
 SETTINGS_FILE = "eval_pipeline.toml"
 SHORTEST_SECRET = 6
+# The address that notifications are posted to: who knows it can post, so it is kept like a key.
 WEBHOOK = "EVALS_WEBHOOK_URL"
-"""Who knows this address can post there, so it is kept like a key."""
+# The token that `evals push` sends to the server.
 TOKEN = "EVALS_TOKEN"  # noqa: S105  (the name of a variable)
-"""What `evals push` shows the server that it sends runs to."""
+# The key of the Convex backend for grading: emptied, so never one that Convex itself names.
 CONVEX_KEY = "EVALS_CONVEX_ADMIN_KEY"
-"""Of the Convex backend that code is graded on: emptied, so never one that Convex itself names."""
+# Set by `evals --production` for all that it starts: production is meant.
 PRODUCTION = "EVALS_PRODUCTION"
-"""Says that production is meant: `evals --production` sets it, for all that it starts."""
-DEFAULT, BRANCHES, DATA = "dev", "refs/heads/", "data"
-FOREIGN = "pull_request_target"
+DEFAULT, DATA, _BRANCHES = "dev", "data", "refs/heads/"
 R = TypeVar("R", bound=Record)
 
 
@@ -58,7 +57,7 @@ class Settings(Record):
 
     root: Path
     data_dir: Path = Path(DATA)
-    # Where the files that models write are kept for people to look at, if anywhere.
+    # The folder for the files that models write, for people to look at.
     output_dir: Path | None = None
     suites: tuple[Suite, ...] = Field(min_length=1)
     gateways: tuple[Gateway, ...] = Field(min_length=1)
@@ -74,14 +73,14 @@ class Settings(Record):
     requests: Requests = Requests()
     automation: Automation = Automation()
     web: Web = Web()
-    deployment: Name = "dev"
+    deployment: Name = DEFAULT
     deployments: dict[Name, Deployment] = {}
-    # How logs are written: for people, or one JSON object per line.
+    # The format of logs: text for people, or one JSON object per line.
     log: Literal["text", "json"] = "text"
     experiment: Name = "default"
     experiments: dict[Name, Experiment] = Field(default={}, validate_default=True)
     keys: dict[str, SecretStr] = {}
-    # Whether somebody says that production is meant, and the branch that CI is on.
+    # True if production is meant; then the branch that CI is on.
     means_production: bool = False
     branch: str | None = None
     hub_endpoint: Address | None = None
@@ -89,7 +88,7 @@ class Settings(Record):
     @field_validator("experiments")
     @classmethod
     def _with_known(cls, experiments: dict[str, Experiment]) -> dict[str, Experiment]:
-        """Whoever adds an experiment has not said anything about those that there always are."""
+        """Add the experiments that always exist, as far as they are not set."""
         default = experiments.get("default", Experiment())
         variations = {
             "default": {},
@@ -113,12 +112,12 @@ class Settings(Record):
 
     @property
     def here(self) -> Deployment:
-        """The deployment that these settings are of."""
+        """Return the deployment of these settings."""
         return self.deployments.get(self.deployment, Deployment())
 
     @property
     def production(self) -> Deployment | None:
-        """The deployment marked as production whose results are meant, by this name or another."""
+        """Return the production deployment with these results, by this name or another."""
         others = (one for one in self.deployments.values() if self._shares_results_with(one))
         return next((one for one in (self.here, *others) if one.production), None)
 
@@ -150,7 +149,7 @@ class Settings(Record):
         return self.reports / "plots"
 
     def path(self, path: Path) -> Path:
-        """A path of the settings, which are relative to the settings file."""
+        """Return a path of the settings, which are relative to the settings file."""
         return self.root / path
 
     def key(self, variable: str | None) -> SecretStr | None:
@@ -158,37 +157,36 @@ class Settings(Record):
 
     @property
     def webhook(self) -> SecretStr | None:
-        """Where notifications are posted to, if anywhere."""
+        """Return the address that notifications are posted to, if there is one."""
         return self.key(WEBHOOK)
 
     def redact(self, text: str) -> str:
-        """The text without any of the keys, for everything that a server had a hand in."""
+        """Return the text without any of the keys, for everything that servers have touched."""
         for spelling, variable in self._spelled_keys:
             text = text.replace(spelling, f"[{variable}]")
         return text
 
     def redacted(self, record: R) -> R:
-        """The record without any of the keys in its texts, however they came to be there."""
+        """Return the record without any of the keys in its texts."""
         return type(record).model_validate_json(self.redact(record.model_dump_json()))
 
     @cached_property
     def _spelled_keys(self) -> list[tuple[str, str]]:
-        """Longest first, so that a key which begins with another one goes as a whole."""
+        """Return each spelling with its variable, longest first: a key may begin with another."""
         spelled = [
             (spelling, variable)
             for variable, key in self.keys.items()
-            # Placeholders such as "none" or "EMPTY" are no secrets, and are words of their own.
+            # Placeholders such as "none" or "EMPTY" are no secrets.
             if len(key.get_secret_value()) >= SHORTEST_SECRET
             for spelling in _spellings(key.get_secret_value())
         ]
         return sorted(spelled, key=lambda pair: len(pair[0]), reverse=True)
 
     def overridden(self, changes: Mapping[str, Any]) -> Self:
-        """These settings with some of them changed for one launch; the changes are checked too."""
+        """Return the settings with checked changes for one launch."""
         values = self.model_dump()
         for name, value in changes.items():
-            known = values.get(name)
-            both = isinstance(known, dict) and isinstance(value, Mapping)
+            both = isinstance(values.get(name), dict) and isinstance(value, Mapping)
             values[name] = {**values[name], **value} if both else value
         try:
             return type(self).model_validate(values)
@@ -202,7 +200,7 @@ class Settings(Record):
         raise SettingsError(f"{SETTINGS_FILE}: gateways: no gateway is named '{name}'.")
 
     def override(self, model: Model) -> Override:
-        """What is set for this model; what names the very id wins over all its providers'."""
+        """Return the model's overrides; those of its exact id win over those of all providers."""
         found = [self.overrides.get(name) for name in (model.unpinned_id, model.id)]
         values: dict[str, Any] = {}
         for one in filter(None, found):
@@ -213,13 +211,13 @@ class Settings(Record):
 
     @classmethod
     def of_deployment(cls, name: str) -> Self:
-        """The settings of another deployment than the one that is meant here."""
+        """Return the settings of another deployment."""
         elsewhere = {key: text for key, text in os.environ.items() if key != "EVALS_DATA_DIR"}
         return cls.from_env({**elsewhere, "EVALS_DEPLOYMENT": name})
 
     @classmethod
     def from_env(cls, environment: Mapping[str, str] | None = None) -> Self:
-        """Reads the settings file and lets .env and the environment override it."""
+        """Read the settings file and let .env and the environment override it."""
         given = dict(os.environ if environment is None else environment)
         path = Path(given.get("EVALS_SETTINGS", SETTINGS_FILE)).absolute()
         env = with_dotenv(given, path.parent)
@@ -237,13 +235,23 @@ class Settings(Record):
             raise SettingsError(explain(error, path.name, sources)) from None
 
 
-def _complete_deployments(values: dict[str, Any]) -> None:
-    """Each says where its results are, also if the top of the file says it for all.
+def _table(values: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return the table of that name; a value that is none is reported when it is checked."""
+    value = values.get(name)
+    return value if isinstance(value, dict) else {}
 
-    So they are known for whose they are, by whatever name and variables somebody comes to them.
+
+def _gateway_tables(values: Mapping[str, Any]) -> list[dict[str, Any]]:
+    gateways = values.get("gateways")
+    return [one for one in gateways if isinstance(one, dict)] if isinstance(gateways, list) else []
+
+
+def _complete_deployments(values: dict[str, Any]) -> None:
+    """Write the folder of results into each deployment, also if the top of the file has it.
+
+    So it is known which deployment results belong to, by whatever name and variables they are used.
     """
-    known = values.get("deployments")
-    for said in known.values() if isinstance(known, dict) else ():
+    for said in _table(values, "deployments").values():
         if isinstance(said, dict):
             said.setdefault("data_dir", values.get("data_dir", DATA))
 
@@ -251,47 +259,41 @@ def _complete_deployments(values: dict[str, Any]) -> None:
 def _apply_deployment(
     values: dict[str, Any], sources: Mapping[tuple[str, ...], str], source: str
 ) -> None:
-    """What the deployment says wins over the rest of the file, and the environment over both."""
-    name, known = values.get("deployment", DEFAULT), values.get("deployments", {})
-    if not isinstance(known, dict) or not isinstance(name, str) or name not in (DEFAULT, *known):
-        there = ", ".join(sorted({DEFAULT, *known})) if isinstance(known, dict) else DEFAULT
-        raise SettingsError(f"{source}: deployment: must be one of: {there}.")
-    said = known.get(name, {})
-    if not isinstance(said, dict):  # which is told when it is checked
-        return
+    """Let the deployment win over the rest of the file, and the environment over both."""
+    name, known = values.get("deployment", DEFAULT), _table(values, "deployments")
+    if name not in (DEFAULT, *known):
+        names = ", ".join(sorted({DEFAULT, *known}))
+        raise SettingsError(f"{source}: deployment: must be one of: {names}.")
+    said = _table(known, name)
     if "data_dir" in said and ("data_dir",) not in sources:
         values["data_dir"] = said["data_dir"]
-    if isinstance(said.get("budget"), dict):
+    if budget := _table(said, "budget"):
         from_environment = {field[1] for field in sources if field[0] == "budget"}
-        ours = {name: one for name, one in said["budget"].items() if name not in from_environment}
-        values["budget"] = {**values.get("budget", {}), **ours}
+        ours = {name: one for name, one in budget.items() if name not in from_environment}
+        values["budget"] = {**_table(values, "budget"), **ours}
     if isinstance(wanted := said.get("gateways"), list):
-        values["gateways"] = _chosen(values.get("gateways"), wanted, name, source)
-
-
-def _chosen(gateways: object, wanted: Sequence[object], name: str, source: str) -> list[Any]:
-    there = [one for one in gateways if isinstance(one, dict)] if isinstance(gateways, list) else []
-    names = [one.get("name") for one in there]
-    if missing := [one for one in wanted if one not in names]:
-        raise SettingsError(
-            f"{source}: deployments.{name}.gateways: no gateway is named '{missing[0]}'."
-        )
-    return [one for one in there if one.get("name") in wanted]
+        gateways = _gateway_tables(values)
+        listed = [gateway.get("name") for gateway in gateways]
+        if missing := [one for one in wanted if one not in listed]:
+            raise SettingsError(
+                f"{source}: deployments.{name}.gateways: no gateway is named '{missing[0]}'."
+            )
+        values["gateways"] = [one for one in gateways if one.get("name") in wanted]
 
 
 def _branch(env: Mapping[str, str]) -> str | None:
-    """The branch whose code CI runs, if this is CI."""
-    # For pull_request_target GitHub names the branch that is merged into, whoever wrote the code.
-    if env.get("GITHUB_ACTIONS") != "true" or env.get("GITHUB_EVENT_NAME") == FOREIGN:
-        return None
+    """Return the branch whose code CI runs, if this is CI."""
+    # For pull_request_target GitHub names the target branch, although the code is another.
+    is_foreign = env.get("GITHUB_EVENT_NAME") == "pull_request_target"
     reference = env.get("GITHUB_REF", "")
-    return reference.removeprefix(BRANCHES) if reference.startswith(BRANCHES) else None
+    if env.get("GITHUB_ACTIONS") != "true" or is_foreign or not reference.startswith(_BRANCHES):
+        return None
+    return reference.removeprefix(_BRANCHES)
 
 
 def _refuse_no_sandbox(values: Mapping[str, Any], source: str) -> None:
-    """To run unknown code unguarded is said each time, not once and for all."""
-    coding = values.get("coding")
-    if isinstance(coding, dict) and coding.get("isolation") == "none":
+    """Raise if the file turns the sandbox off for good; that is allowed per launch only."""
+    if _table(values, "coding").get("isolation") == "none":
         raise SettingsError(
             f"{source}: coding.isolation: must be bwrap or container; to do without a sandbox, "
             "say so in each launch (--unsafe-no-sandbox)."
@@ -309,17 +311,14 @@ def _refuse_no_address(webhook: str | None) -> None:
 
 
 def _key_variables(values: Mapping[str, Any]) -> list[str]:
-    """Which variables hold keys: those of the gateways' kinds, and those that gateways name."""
-    named = {"HF_TOKEN", WEBHOOK, TOKEN, CONVEX_KEY, *filter(None, KEY_VARIABLES.values())}
-    gateways = values.get("gateways")
-    for gateway in gateways if isinstance(gateways, list) else ():
-        if isinstance(gateway, dict) and isinstance(gateway.get("api_key_variable"), str):
-            named.add(gateway["api_key_variable"])
-    return sorted(named)
+    """Return the variables of keys: those of the gateways' kinds, and those that gateways name."""
+    known = {"HF_TOKEN", WEBHOOK, TOKEN, CONVEX_KEY, *KEY_VARIABLES.values()}
+    named = [gateway.get("api_key_variable") for gateway in _gateway_tables(values)]
+    return sorted(known | {variable for variable in named if isinstance(variable, str)})
 
 
 def _spellings(secret: str) -> set[str]:
-    """A secret as it is, and as JSON and addresses write it."""
+    """Return a secret as it is, and as JSON and addresses write it."""
     return {
         secret,
         json.dumps(secret)[1:-1],

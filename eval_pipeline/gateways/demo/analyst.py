@@ -1,18 +1,17 @@
-"""The simulated analyst: says by a fixed rule why an answer failed, from what it is shown."""
+"""The simulated analyst, which explains by a fixed rule why an answer failed."""
 
 import json
 import re
 from collections.abc import Callable, Sequence
 from difflib import SequenceMatcher
-from typing import NamedTuple
 
 from pydantic import JsonValue
 
 ANALYST_MARK = "Simulated analyst:"
-STRICT = ("lint", "typecheck")
-"""Steps that may well ask for more than the task does."""
-SHARE_OF_STRICT = 0.5
-SHARE_OF_AMBIGUOUS = 0.1
+# Steps that may well ask for more than the task does.
+_STRICT = ("lint", "typecheck")
+_SHARE_OF_STRICT = 0.5
+_SHARE_OF_AMBIGUOUS = 0.1
 _PROMPT = re.compile(r"You find out why [^<]*?-([0-9a-f]{16}),")
 _LONG_WORD = re.compile(r"[a-z]{5,}")
 _EXTRACTED = re.compile(r"\nThe answer that was found in the reply: (.*)\Z", re.DOTALL)
@@ -25,78 +24,60 @@ Draw = Callable[..., float]
 
 
 def reply(prompt_text: str, draw: Draw) -> str | None:
-    """The explanation as JSON text; None if the prompt does not ask for one."""
+    """Return the explanation as JSON text; None if the prompt does not ask for one."""
     if not (asked := _PROMPT.match(prompt_text)):
         return None
-    return json.dumps(_explanation(_Shown(prompt_text, asked[1]), draw), ensure_ascii=False)
+    return json.dumps(_explanation(_Evidence(prompt_text, asked[1]), draw), ensure_ascii=False)
 
 
-class _Shown:
-    """The parts of the evidence, by name."""
+class _Evidence:
+    """The parts of the evidence in a prompt, by name; empty where there is no such part."""
 
     def __init__(self, text: str, token: str) -> None:
         self._text = text
         self.token = token
+        self.step = self.part("failed_step").partition(":")[0] or None
+        self.is_question = f"\n<grader-{token}>\n" not in text
 
     def part(self, name: str) -> str:
-        """What stands between the part's tags; nothing if there is no such part."""
         tag = f"{name}-{self.token}"
         _, _, rest = self._text.partition(f"\n<{tag}>\n")
         return rest.partition(f"\n</{tag}>")[0]
 
-    @property
-    def step(self) -> str | None:
-        """The step that failed."""
-        return self.part("failed_step").partition(":")[0] or None
 
-    @property
-    def is_question(self) -> bool:
-        return f"\n<grader-{self.token}>\n" not in self._text
-
-    @property
-    def answer(self) -> str:
-        """The code, or what stands in its place."""
-        return self.part("files") or self.part("reply")
-
-
-class _Told(NamedTuple):
-    """What is wrong in a line, and the places that differ."""
-
-    error: str
-    model_snippet: str
-    expected_snippet: str
-
-
-def _explanation(shown: _Shown, draw: Draw) -> dict[str, JsonValue]:
-    gap = _gap(shown)
-    classification = _classification(shown, gap, draw)
-    told = _of_question(shown) if shown.is_question else _of_code(shown)
+def _explanation(evidence: _Evidence, draw: Draw) -> dict[str, JsonValue]:
+    gap = _gap(evidence)
+    classification = _classification(evidence, gap, draw)
+    error, ours, theirs = (_of_question if evidence.is_question else _of_code)(evidence)
     return {
-        "failed_step": shown.step,
-        "error": told.error,
+        "failed_step": evidence.step,
+        "error": error,
         "reasoning": f"{ANALYST_MARK} it does not read code or answers, and says "
         f"{classification} by a fixed rule. No language model has looked into this failure.",
         "classification": classification,
-        "model_snippet": told.model_snippet,
-        "expected_snippet": told.expected_snippet,
+        "model_snippet": ours,
+        "expected_snippet": theirs,
         "gap": gap,
     }
 
 
-def _of_question(shown: _Shown) -> _Told:
-    reference, reply = shown.part("reference").strip(), shown.part("reply")
-    found = _EXTRACTED.search(shown.part("verdict"))
+def _of_question(evidence: _Evidence) -> tuple[str, str, str]:
+    """Return the error, and the two snippets that differ."""
+    reference, reply = evidence.part("reference").strip(), evidence.part("reply")
+    found = _EXTRACTED.search(evidence.part("verdict"))
     answered = f"Answered {_short(found[1])}" if found and found[1].strip() else "Gave no answer"
     lines = _ANSWER.findall(reply) or reply.strip().split("\n")
     error = f"{answered} where {_short(reference)} is expected."
-    return _Told(error, lines[-1].strip(), _first(reference.split("\n")))
+    return error, lines[-1].strip(), _first(reference.split("\n"))
 
 
-def _of_code(shown: _Shown) -> _Told:
-    verdict = shown.part("verdict").strip().partition("\n")[0]
-    error = verdict.removeprefix(f"{shown.step}: ") or "There was no answer."
-    ours, theirs = (text.split("\n") for text in (shown.answer, shown.part("reference")))
-    return _Told(error, *_unlike(ours[:_COMPARED], theirs[:_COMPARED]))
+def _of_code(evidence: _Evidence) -> tuple[str, str, str]:
+    """Return the error, and the two snippets that differ."""
+    verdict = evidence.part("verdict").strip().partition("\n")[0]
+    error = verdict.removeprefix(f"{evidence.step}: ") or "There was no answer."
+    answer = evidence.part("files") or evidence.part("reply")
+    ours, theirs = (text.split("\n") for text in (answer, evidence.part("reference")))
+    return error, *_unlike(ours[:_COMPARED], theirs[:_COMPARED])
 
 
 def _short(answer: str) -> str:
@@ -104,28 +85,28 @@ def _short(answer: str) -> str:
     return words if len(words) <= _LONGEST_ANSWER else f"{words[: _LONGEST_ANSWER - 2]} …"
 
 
-def _classification(shown: _Shown, gap: str | None, draw: Draw) -> str:
+def _classification(evidence: _Evidence, gap: str | None, draw: Draw) -> str:
     if gap is not None:
         return "KNOWN_GAP"
-    if shown.step in STRICT and draw("strict", shown.token) < SHARE_OF_STRICT:
+    if evidence.step in _STRICT and draw("strict", evidence.token) < _SHARE_OF_STRICT:
         return "OVERLY_STRICT"
-    if draw("ambiguous", shown.token) < SHARE_OF_AMBIGUOUS:
+    if draw("ambiguous", evidence.token) < _SHARE_OF_AMBIGUOUS:
         return "AMBIGUOUS_TASK"
     return "MODEL_FAULT"
 
 
-def _gap(shown: _Shown) -> str | None:
-    """The line of the known faults of which at least half the long words are in the failure."""
-    told = " ".join(map(shown.part, ("verdict", "failed_step", "failed_tests"))).lower()
-    for line in shown.part("gaps").split("\n"):
+def _gap(evidence: _Evidence) -> str | None:
+    """Return the first known fault of which at least half the long words are in the failure."""
+    failure = " ".join(map(evidence.part, ("verdict", "failed_step", "failed_tests"))).lower()
+    for line in evidence.part("gaps").split("\n"):
         words = set(_LONG_WORD.findall(line.lower()))
-        if words and 2 * len([word for word in words if word in told]) >= len(words):
+        if words and 2 * len([word for word in words if word in failure]) >= len(words):
             return line.strip()
     return None
 
 
 def _unlike(ours: Sequence[str], theirs: Sequence[str]) -> tuple[str, str]:
-    """The first lines that differ, of either side; where one has none, those before the place."""
+    """Return the first lines that differ; where one side has none, those before the place."""
     blocks = SequenceMatcher(None, ours, theirs, autojunk=False).get_opcodes()
     differing = [block[1:] for block in blocks if block[0] != "equal"]
     one = [line for start, end, _, _ in differing for line in ours[start:end]]
@@ -138,7 +119,7 @@ def _unlike(ours: Sequence[str], theirs: Sequence[str]) -> tuple[str, str]:
 
 
 def _before(lines: Sequence[str], place: int, instead: Sequence[str]) -> str:
-    """Nothing where there is a whole file instead."""
+    """Return the last lines before the place; nothing where there is a whole file instead."""
     if any(line.startswith("File ") for line in instead):
         return ""
     return "\n".join([line for line in lines[:place] if line.strip()][-_BEFORE:])

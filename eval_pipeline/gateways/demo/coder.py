@@ -1,4 +1,4 @@
-"""The simulated models' replies to coding tasks: the reference, a wrong answer, or a broken one."""
+"""The simulated models' replies to coding tasks: the reference, a wrong or a broken answer."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -20,13 +20,18 @@ _PACKAGES = {
 
 
 def answer(mind: Mind, task: CodingTask, seed: int | None = None) -> str:
-    """The mind's reply; how it fails, if it does, is the same each time."""
+    """Return the mind's reply; how it fails, if it does, is the same each time."""
     if is_right(mind, task.question.strip(), seed):
-        return _said(mind, as_reply(task.answer))
-    luck = draw("slip", mind.id, *([] if seed is None else [str(seed)]))
-    # In turn, not by chance: even a few tasks then show all that can go wrong.
-    turn = int(luck * len(_WAYS)) + sum(map(int, re.findall(r"\d+", task.id)))
-    return _said(mind, _WAYS[turn % len(_WAYS)](task))
+        text = as_reply(task.answer)
+    else:
+        luck = draw("slip", mind.id, *([] if seed is None else [str(seed)]))
+        # In turn, not by chance: even a few tasks then show all that can go wrong.
+        turn = int(luck * len(_WAYS)) + sum(map(int, re.findall(r"\d+", task.id)))
+        text = _WAYS[turn % len(_WAYS)](task)
+    return (
+        f"{REPLY_MARK} {mind.id} did not write this code. It is the task's reference, or that "
+        f"with a mistake, chosen by a fixed rule.\n\n{text}"
+    )
 
 
 def as_reply(files: Files) -> str:
@@ -42,15 +47,8 @@ def _section(path: str, text: str) -> str:
     return f"## {heading}\n\n{fence}\n{text}{ending}{fence}\n"
 
 
-def _said(mind: Mind, text: str) -> str:
-    return (
-        f"{REPLY_MARK} {mind.id} did not write this code. It is the task's reference, or that "
-        f"with a mistake, chosen by a fixed rule.\n\n{text}"
-    )
-
-
 def _subtly_wrong(task: CodingTask) -> str:
-    """One of the answers that look right; where a task brings none, half of the reference."""
+    """Return one of the answers that look right, or half of the reference if there is none."""
     if not task.wrong:
         return _cut_off(task)
     names = sorted(task.wrong)
@@ -75,13 +73,11 @@ def _strange_package(task: CodingTask) -> str:
 
 
 def _cut_off(task: CodingTask) -> str:
-    """Files that end in the middle of something."""
-    halves = {path: f"{text[: len(text) // 2]}\n(" for path, text in task.answer.items()}
-    return as_reply(halves)
+    return as_reply({path: f"{text[: len(text) // 2]}\n(" for path, text in task.answer.items()})
 
 
 def _with(endings: Mapping[str, str], task: CodingTask) -> str:
-    """Something more at the end of the first file that is written in the language."""
+    """Add the ending to the first file that is written in the language."""
     files, suffix = task.answer, _suffix(task)
     path = next((path for path in files if path.endswith(suffix)), None)
     if path is None:
@@ -94,6 +90,7 @@ def _suffix(task: CodingTask) -> str:
     return next(found, ".py")
 
 
+# The ways to be wrong, half of them such that the answer looks right.
 _WAYS: tuple[Callable[[CodingTask], str], ...] = (
     _subtly_wrong,
     _cut_off,
@@ -106,4 +103,3 @@ _WAYS: tuple[Callable[[CodingTask], str], ...] = (
     _subtly_wrong,
     _file_with_another_name,
 )
-"""How to be wrong: half of the time in a way that looks right."""

@@ -1,11 +1,10 @@
-"""How the simulated gateway is told to misbehave: pure decisions."""
+"""The faults of the simulated gateway, as pure decisions."""
 
 import math
 from datetime import datetime, timedelta
 from email.utils import format_datetime
 from enum import StrEnum
 from functools import cached_property
-from itertools import islice
 from typing import Annotated, Literal, NamedTuple, Self
 
 from pydantic import Field, model_validator
@@ -23,7 +22,7 @@ ErrorStatus = Annotated[int, Field(ge=400, le=599)]
 
 
 class FaultKind(StrEnum):
-    """What can go wrong; all but STATUS are also the names of the shares."""
+    """The kinds of faults; all but STATUS are also the names of the shares."""
 
     STATUS = "status"
     RATE_LIMITED = "rate_limited"
@@ -37,14 +36,14 @@ class FaultKind(StrEnum):
 
 
 class Fault(NamedTuple):
-    """One misbehaviour; `status` is there if it is an HTTP error."""
+    """One fault; it has a status if it is an HTTP error."""
 
     kind: FaultKind
     status: int | None = None
 
 
 class Faults(Record):
-    """How often and how the server misbehaves; the default is not at all."""
+    """The faults of the server and their shares; there are none by default."""
 
     seed: int = 0
     latency_s: Seconds = 0
@@ -76,50 +75,42 @@ class Faults(Record):
         return self
 
     def decide(self, model: str, content_hash: str, attempt: int) -> Fault | None:
-        """What goes wrong when this content is sent for the `attempt`-th time (0, 1, ...)."""
+        """Return the fault when this content is sent for the `attempt`-th time (0, 1, ...)."""
         if (status := self.status.get(model)) is not None:
             return Fault(FaultKind.STATUS, status)
-        if not self._shares or not self._concerns(model):
+        if not self._concerns(model) or self._is_used_up(model, content_hash, attempt):
             return None
-        fault = self._drawn(model, content_hash, attempt)
-        if fault is None or self._is_used_up(model, content_hash, attempt):
-            return None
-        return fault
+        return self._drawn(model, content_hash, attempt)
 
     def refused(self, model: str, wanted: str) -> bool:
-        """Whether the server does not take requests for that format of a reply."""
+        """Return whether the server refuses requests for that format of a reply."""
         return wanted in self.refuses and self._concerns(model)
 
     def flickers(self, model: str, content_hash: str, attempt: int) -> bool:
-        """Whether a judge says the contrary of what it finds, this time."""
-        if not self.flickering or not self._concerns(model):
-            return False
-        luck = draw("flicker", str(self.seed), model, content_hash, str(attempt))
-        return luck < self.flickering
+        """Return whether a judge says the contrary of what it finds, this time."""
+        luck = self._luck("flicker", model, content_hash, attempt)
+        return luck < self.flickering and self._concerns(model)
 
     def is_too_many(self, model: str, at_once: int) -> bool:
-        """Whether so many requests at once are more than the server takes."""
-        return (
-            self.most_at_once is not None and at_once > self.most_at_once and self._concerns(model)
-        )
+        """Return whether the server refuses this number of requests at once."""
+        most = self.most_at_once
+        return most is not None and at_once > most and self._concerns(model)
 
     def delay_s(self, model: str, content_hash: str, attempt: int) -> float:
-        """How long the server waits before it does anything."""
+        """Return how long the server waits before it does anything."""
         if not self._concerns(model):
             return 0
-        if not self.latency_jitter_s:
-            return self.latency_s
-        luck = draw("latency", str(self.seed), model, content_hash, str(attempt))
+        luck = self._luck("latency", model, content_hash, attempt)
         return self.latency_s + self.latency_jitter_s * luck
 
     def drip(self, model: str) -> float:
-        """How long the server waits between two pieces of a stream."""
+        """Return how long the server waits between two pieces of a stream."""
         return self.drip_s if self._concerns(model) else 0
 
     def retry_after_header(
         self, status: int, now: datetime, content_hash: str = ""
     ) -> dict[str, str]:
-        """When to come again, in the way the server was told to say it."""
+        """Return the header that says when to come again, written as configured."""
         way = self.retry_after
         if way == "mixed":
             way = _WAYS[int(draw("retry-after", content_hash) * len(_WAYS))]
@@ -129,12 +120,14 @@ class Faults(Record):
             return {"retry-after": f"{self.retry_after_s:g}"}
         # The header has whole seconds only; rounding down would allow coming too early.
         when = math.ceil((now + timedelta(seconds=self.retry_after_s)).timestamp())
-        return {
-            "retry-after": format_datetime(datetime.fromtimestamp(when, now.tzinfo), usegmt=True)
-        }
+        moment = datetime.fromtimestamp(when, now.tzinfo)
+        return {"retry-after": format_datetime(moment, usegmt=True)}
 
     def _concerns(self, model: str) -> bool:
         return not self.models or model in self.models
+
+    def _luck(self, what: str, model: str, content_hash: str, attempt: int) -> float:
+        return draw(what, str(self.seed), model, content_hash, str(attempt))
 
     @cached_property
     def _shares(self) -> dict[FaultKind, float]:
@@ -142,7 +135,7 @@ class Faults(Record):
         return {kind: share for kind in kinds if (share := getattr(self, kind))}
 
     def _drawn(self, model: str, content_hash: str, attempt: int) -> Fault | None:
-        luck = draw("fault", str(self.seed), model, content_hash, str(attempt))
+        luck = self._luck("fault", model, content_hash, attempt)
         for kind, share in self._shares.items():
             if luck < share:
                 return Fault(kind, _status(kind, content_hash, attempt))
@@ -150,22 +143,16 @@ class Faults(Record):
         return None
 
     def _is_used_up(self, model: str, content_hash: str, attempt: int) -> bool:
-        if self.times is None:
-            return False
-        earlier = (before for before in range(attempt) if self._drawn(model, content_hash, before))
-        return len(list(islice(earlier, self.times))) == self.times
+        earlier = (self._drawn(model, content_hash, before) for before in range(attempt))
+        return self.times is not None and len(list(filter(None, earlier))) >= self.times
 
 
 NO_FAULTS = Faults()
 
 
 def _status(kind: FaultKind, content_hash: str, attempt: int) -> int | None:
-    if kind is FaultKind.RATE_LIMITED:
-        return 429
-    if kind is FaultKind.CONTEXT_TOO_LONG:
-        return 400
     if kind is FaultKind.SERVER_ERROR:
         # In turn for one request, and not every request starts with the same.
         first = int(draw("status", content_hash) * len(SERVER_ERRORS))
         return SERVER_ERRORS[(first + attempt) % len(SERVER_ERRORS)]
-    return None
+    return {FaultKind.RATE_LIMITED: 429, FaultKind.CONTEXT_TOO_LONG: 400}.get(kind)

@@ -1,4 +1,4 @@
-"""The simulated models as pure functions: who they are, what they answer, how the judge decides."""
+"""The simulated models and the simulated judge, as pure functions."""
 
 import hashlib
 import json
@@ -31,9 +31,9 @@ class Mind:
 
     id: str
     skill: float
-    overconfidence: float
+    overconfidence: float = 0.0
     prices: Prices
-    context_length: int
+    context_length: int = 128_000
     modalities: tuple[str, ...] = ("text", "image")
     system_role: bool = True
     temperature: bool = True
@@ -42,7 +42,7 @@ class Mind:
     judges: bool = False
 
     def listed(self) -> dict[str, JsonValue]:
-        """The mind as an entry of the list of models, in OpenRouter's words."""
+        """Return the entry in the list of models, in OpenRouter's words."""
         optional = {
             "temperature": self.temperature,
             "response_format": self.structured_outputs,
@@ -71,7 +71,6 @@ class Mind:
 STRONG = Mind(
     id="demo/strong",
     skill=0.8,
-    overconfidence=0.0,
     prices=Prices(prompt=3e-6, completion=15e-6),
     context_length=200_000,
     web_search=True,
@@ -81,7 +80,6 @@ AVERAGE = Mind(
     skill=0.5,
     overconfidence=0.35,
     prices=Prices(prompt=5e-7, completion=2e-6),
-    context_length=128_000,
 )
 WEAK = Mind(
     id="demo/weak",
@@ -95,9 +93,7 @@ WEAK = Mind(
 JUDGE = Mind(
     id="demo/judge",
     skill=1.0,
-    overconfidence=0.0,
     prices=Prices(prompt=1e-6, completion=4e-6),
-    context_length=128_000,
     modalities=("text",),
     structured_outputs=True,
     judges=True,
@@ -106,23 +102,23 @@ MINDS: Mapping[str, Mind] = {mind.id: mind for mind in (STRONG, AVERAGE, WEAK, J
 
 
 def draw(*parts: str) -> float:
-    """A number from 0 up to 1 that looks random and is the same for the same parts, anywhere."""
+    """Return a number from 0 up to 1 that looks random and is the same for the same parts."""
     text = "\x1f".join(parts).encode("utf-8", "surrogatepass")
     return int.from_bytes(hashlib.sha256(text).digest()[:6]) / 2**48
 
 
 def question_hash(question: str) -> str:
-    """What names a question in the gateway's counts."""
+    """Return the key of a question in the gateway's counts."""
     return hashlib.sha256(question.strip().encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def tokens(text: str) -> int:
-    """An estimate: about four characters a token."""
+    """Return an estimate: about four characters a token."""
     return -(-len(text) // 4)
 
 
 def chance(mind: Mind, question: str) -> float:
-    """How likely the mind is right on this question."""
+    """Return how likely the mind is right on this question."""
     difficulty = draw("difficulty", question)
     # Over evenly spread difficulties this power has exactly the mean `skill`.
     return float((1 - difficulty) ** (1 / mind.skill - 1))
@@ -133,12 +129,12 @@ def is_right(mind: Mind, question: str, seed: int | None = None) -> bool:
 
 
 def _luck(what: str, mind: Mind, question: str, seed: int | None) -> float:
-    """The same each time, unless a request has a seed: then it is that seed's."""
+    """Draw the same each time, or for the seed if the request has one."""
     return draw(what, mind.id, question, *([] if seed is None else [str(seed)]))
 
 
 def confidence(mind: Mind, question: str) -> int:
-    """The percentage that the mind states; overconfidence 1 would always claim the ceiling."""
+    """Return the percentage that the mind states; with overconfidence 1, always the ceiling."""
     true = chance(mind, question)
     return round(100 * (true + mind.overconfidence * (_CEILING - true)))
 
@@ -146,31 +142,27 @@ def confidence(mind: Mind, question: str) -> int:
 def answer(
     mind: Mind, item: ExamQuestion | None, others: Sequence[str] = (), seed: int | None = None
 ) -> str:
-    """The mind's reply; `others` are answers to other items, to be wrong with.
+    """Return the mind's reply; `others` are answers to other items, to be wrong with.
 
-    What it is sure about it says with any `seed`; what it is not, is now right, now wrong.
+    It is sure of some answers with any `seed`; the others are now right, now wrong.
     """
     if item is None:
-        return _reply(
-            "this question is not among the items that the simulation knows", "unknown", 5
+        why = "this question is not among the items that the simulation knows"
+        text, percent = "unknown", 5
+    else:
+        question = item.question.strip()
+        right = is_right(mind, question, seed)
+        why = (
+            f"{mind.id} did not think about this question. Its answer was drawn by a fixed rule, "
+            "so that the pipeline can be tried without a real model"
         )
-    question = item.question.strip()
-    right = is_right(mind, question, seed)
-    text = _written(mind, item, seed) if right else _mistake(mind, item, others, seed)
-    return _reply(
-        f"{mind.id} did not think about this question. Its answer was drawn by a fixed rule, "
-        "so that the pipeline can be tried without a real model",
-        text,
-        confidence(mind, question),
-    )
-
-
-def _reply(explanation: str, text: str, percent: int) -> str:
-    return f"Explanation: {REPLY_MARK} {explanation}.\nAnswer: {text}\nConfidence: {percent}%"
+        text = _written(mind, item, seed) if right else _mistake(mind, item, others, seed)
+        percent = confidence(mind, question)
+    return f"Explanation: {REPLY_MARK} {why}.\nAnswer: {text}\nConfidence: {percent}%"
 
 
 def _written(mind: Mind, item: ExamQuestion, seed: int | None) -> str:
-    """The reference on one line, now and then in another harmless way of writing it."""
+    """Return the reference on one line, now and then written in another harmless way."""
     reference = " ".join(item.answer.split())
     if item.answer_type == "multipleChoice":
         return reference
@@ -210,7 +202,7 @@ def _other_answer(reference: str, others: Sequence[str], luck: float) -> str:
 
 
 def normalise(text: str) -> str:
-    """An answer without what does not change its meaning: case, spaces, last period, $ around."""
+    """Return the answer in lower case, without extra spaces, a last period or $ around it."""
     plain = " ".join(text.casefold().split()).rstrip(". ")
     while len(plain) > 1 and plain.startswith("$") and plain.endswith("$"):
         plain = plain[1:-1].strip().rstrip(". ")
@@ -218,36 +210,31 @@ def normalise(text: str) -> str:
 
 
 def judge(prompt_text: str) -> dict[str, JsonValue] | None:
-    """The verdict on the response in the prompt; None if there is nothing to judge."""
-    if _between(prompt_text, "criterion") is not None:
-        return _review(prompt_text)
+    """Return the verdict on the response in the prompt; None if there is nothing to judge."""
     reference, response = _between(prompt_text, "reference"), _between(prompt_text, "response")
-    if reference is None or response is None:
+    extracted, percent = "", None
+    if _between(prompt_text, "criterion") is not None:
+        # The simulation does not read code: it sees only whether there is a first file.
+        correct = bool((_between(prompt_text, "files") or "").strip())
+        why = f"it does not read code, and finds that there is some: {correct}."
+    elif reference is None or response is None:
         return None
-    extracted = next((text.strip() for text in reversed(_ANSWER.findall(response))), "")
-    correct = extracted != "" and normalise(extracted) == normalise(reference)
+    else:
+        extracted = next((text.strip() for text in reversed(_ANSWER.findall(response))), "")
+        correct = extracted != "" and normalise(extracted) == normalise(reference)
+        same = "the same" if correct else "not the same"
+        why = f"the answer and the reference are {same} text after normalisation."
+        percent = _stated_confidence(response)
     return {
         "extracted_answer": extracted or None,
-        "reasoning": f"{JUDGE_MARK} the answer and the reference are "
-        f"{'the same' if correct else 'not the same'} text after normalisation.",
+        "reasoning": f"{JUDGE_MARK} {why}",
         "correct": correct,
-        "confidence": _stated_confidence(response),
-    }
-
-
-def _review(prompt_text: str) -> dict[str, JsonValue]:
-    """Of code: whether its first file is there, which is all that the simulation can tell."""
-    there = bool((_between(prompt_text, "files") or "").strip())
-    return {
-        "extracted_answer": None,
-        "reasoning": f"{JUDGE_MARK} it does not read code, and finds that there is some: {there}.",
-        "correct": there,
-        "confidence": None,
+        "confidence": percent,
     }
 
 
 def judge_reply(prompt_text: str) -> str:
-    """The verdict as JSON text, or in prose that there can be none; asked why, it is an analyst."""
+    """Return the verdict as JSON text, prose if there is none, or what the analyst explains."""
     if explanation := analyst.reply(prompt_text, draw):
         return explanation
     verdict = judge(prompt_text)
@@ -257,10 +244,8 @@ def judge_reply(prompt_text: str) -> str:
 
 
 def contrary(reply: str) -> str:
-    """The verdict turned round; what is no verdict stays as it is."""
-    if not reply.startswith("{"):
-        return reply
-    verdict = json.loads(reply)
+    """Return the opposite verdict; a reply that is no verdict stays as it is."""
+    verdict = json.loads(reply) if reply.startswith("{") else {}
     if "correct" not in verdict:
         return reply
     said = f"{JUDGE_MARK} the contrary of what it finds, as it was told to flicker."
@@ -274,7 +259,7 @@ def _stated_confidence(response: str) -> int | None:
 
 
 def _between(text: str, tag: str) -> str | None:
-    """From the first opening to the last closing tag: a response can not end itself early."""
+    """Return the text up to the last closing tag: a response cannot end itself early."""
     start, end = text.find(f"<{tag}>"), text.rfind(f"</{tag}>")
     return text[start + len(tag) + 2 : end] if 0 <= start < end else None
 
@@ -292,7 +277,7 @@ class Questions:
         self.answers = tuple(item.answer for item in exam if item.answer_type == "exactMatch")
 
     def find(self, text: str) -> Item | None:
-        """The item asked about, also when other text stands before or after the question."""
+        """Return the item asked about, even with other text before or after the question."""
         text = text.strip()
         for candidate in _endings(text):
             if item := self._exact.get(candidate):
@@ -311,7 +296,7 @@ class Questions:
 
 
 def _endings(text: str) -> Iterator[str]:
-    """The text, and what is left of it after each of its first blank lines."""
+    """Yield the text, and what is left of it after each of its first blank lines."""
     yield text
     for _ in range(8):
         _, blank_line, text = text.partition("\n\n")

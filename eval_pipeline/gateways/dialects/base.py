@@ -1,4 +1,4 @@
-"""What all dialects share: a request's parts, and the reply as it is collected."""
+"""The parts of requests that all dialects share, and the reply as it is collected."""
 
 import json
 import re
@@ -19,8 +19,8 @@ Body = dict[str, JsonValue]
 
 _OPENING = re.compile(r"\s*<(think|thinking)>", re.IGNORECASE)
 _CLOSING = re.compile(r"</(?:think|thinking)>", re.IGNORECASE)
-# Some servers put the opening tag into the prompt, so that only the closing one comes back. It
-# stands on a line of its own then; an answer that only speaks of the tag is left whole.
+# Some servers put the opening tag into the prompt, so that only the closing one comes back,
+# on a line of its own; an answer that only mentions the tag is left whole.
 _CLOSING_LINE = re.compile(r"^[ \t]*</(?:think|thinking)>[ \t]*$", re.IGNORECASE | re.MULTILINE)
 _INSTRUCTING = ("system", "developer")
 DEAREST_REPLY = 1e6
@@ -68,6 +68,12 @@ def objects(value: object) -> Iterator[dict[str, Any]]:
     yield from (part for part in value if isinstance(part, dict)) if isinstance(value, list) else ()
 
 
+def object_in(part: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return the object of that name; an empty one if there is none."""
+    value = part.get(name)
+    return value if isinstance(value, dict) else {}
+
+
 def with_parts(message: Body, convert: Callable[[Body], JsonValue]) -> JsonValue:
     """Return role and content of the message, with the parts of the content converted."""
     content = message.get("content")
@@ -87,8 +93,10 @@ def completed(
     body: Body, request: ChatRequest, limit: str, search_tool: Body | None = None
 ) -> Body:
     """Add what all dialects say alike, and merge in the request's extra parameters last."""
-    said: dict[str, JsonValue] = {"temperature": request.temperature, limit: request.max_tokens}
-    body |= {name: value for name, value in said.items() if value is not None}
+    if request.temperature is not None:
+        body["temperature"] = request.temperature
+    if request.max_tokens is not None:
+        body[limit] = request.max_tokens
     if request.stream:
         body["stream"] = True
     if request.web_search and search_tool is not None:
@@ -125,7 +133,7 @@ class ReplyBuilder(ABC):
 
     @property
     def finished(self) -> bool:
-        """Whether the server said how the reply ended; without that a stream was cut."""
+        """Return whether the server said how the reply ended; if not, a stream was cut."""
         return self.finish_reason is not None
 
     @abstractmethod
@@ -144,11 +152,6 @@ class ReplyBuilder(ABC):
     @abstractmethod
     def _tokens(self) -> dict[str, int | None]:
         """Return the fields of Usage that count tokens, as far as the server states them."""
-
-    def used(self) -> Usage:
-        """Return what the server says that the reply consumed."""
-        cost = dollars(self.usage)
-        return Usage(**self._tokens(), cost_usd=cost, cost_estimated=cost is None)
 
     def raise_error(self, part: dict[str, Any]) -> None:
         """Raise the error that this part of the reply is or has, if any."""
@@ -181,6 +184,7 @@ class ReplyBuilder(ABC):
         def text(value: str | None) -> str | None:
             return redact(whole_characters(value)) if value else None
 
+        cost = dollars(self.usage)
         head, words = self.head, "".join(self.text)
         if self.calls and not words.strip():
             words = "".join(self.calls)
@@ -193,7 +197,7 @@ class ReplyBuilder(ABC):
             reasoning=text(thoughts),
             refusal=text("".join(self.refusal)),
             finish_reason=text(self.finish_reason),
-            usage=self.used(),
+            usage=Usage(**self._tokens(), cost_usd=cost, cost_estimated=cost is None),
             generation_id=text(head.get("id")),
             served_by=text(head.get("provider")),
             model_reported=text(head.get("model")),

@@ -18,8 +18,6 @@ from eval_pipeline.gateways.dialects.base import (
 from eval_pipeline.gateways.dialects.errors import broken_off, no_reply
 
 _REASONING = dict.fromkeys(("reasoning_content", "reasoning", "reasoning_details")).keys()
-# What OpenAI's search models, OpenRouter and ZenMux take; a size is named so that it stays.
-_WEB_SEARCH: dict[str, JsonValue] = {"search_context_size": "medium"}
 # Reasons for ending that servers give when they failed half way, so that the text is a part only.
 _FAILED = {"abort", "cancelled", "error", "insufficient_system_resource", "network_error"}
 
@@ -28,20 +26,16 @@ def _body(request: ChatRequest) -> Body:
     body: Body = {"model": request.model, "messages": list(request.messages)}
     if request.json_schema is not None:
         body["response_format"] = {"type": "json_schema", "json_schema": request.json_schema}
-    if request.tool is not None:
-        body |= _tool(request.tool)
+    if tool := request.tool:
+        function: JsonValue = {"name": tool["name"], "parameters": tool["schema"]}
+        body["tools"] = [{"type": "function", "function": function}]
+        body["tool_choice"] = {"type": "function", "function": {"name": tool["name"]}}
     if request.web_search:
-        body["web_search_options"] = dict(_WEB_SEARCH)
+        # For OpenAI's search models, OpenRouter and ZenMux; the size is named so that it stays.
+        body["web_search_options"] = {"search_context_size": "medium"}
     if request.stream:
         body["stream_options"] = {"include_usage": True}
     return completed(body, request, "max_tokens")
-
-
-def _tool(tool: Body) -> Body:
-    name = tool.get("name") or "reply"
-    function: JsonValue = {"name": name, "parameters": tool.get("schema")}
-    choice: JsonValue = {"type": "function", "function": {"name": name}}
-    return {"tools": [{"type": "function", "function": function}], "tool_choice": choice}
 
 
 @dataclass(slots=True)
@@ -60,7 +54,7 @@ class _ChatReply(ReplyBuilder):
         asked, said = tokens(usage, "prompt_tokens"), tokens(usage, "completion_tokens")
         thought = tokens(usage.get("completion_tokens_details"), "reasoning_tokens")
         if thought and asked is not None and said is not None:
-            # Some servers count the reasoning apart: their total tells.
+            # Some servers count the reasoning apart: their total shows it.
             together = asked + said + thought
             said += thought if tokens(usage, "total_tokens") == together else 0
         return {

@@ -20,7 +20,7 @@ _BY_STATUS = {
     429: Outcome.RATE_LIMITED,
 }
 _TRANSIENT = {Outcome.TIMEOUT, Outcome.RATE_LIMITED, Outcome.SERVER_ERROR}
-# What a code or type says, it says better than the status.
+# A code or type is more precise than the status.
 _BY_CODE = {
     "authentication_error": Outcome.AUTH,
     "invalid_api_key": Outcome.AUTH,
@@ -54,7 +54,7 @@ _STATUS_BY_CODE = {
 }
 
 
-# Where only the message says it: words, and the statuses that they are known to come with.
+# Words of messages without such a code, and the statuses that they are known to come with.
 _BY_WORDS: Mapping[Outcome, tuple[set[int], str]] = {
     Outcome.CONTEXT_TOO_LONG: (
         {400, 413, 422, 500},
@@ -65,10 +65,7 @@ _BY_WORDS: Mapping[Outcome, tuple[set[int], str]] = {
         {400, 403},
         r"credit balance is too low|insufficient (balance|credits?|funds)",
     ),
-    Outcome.AUTH: (
-        {400},
-        r"api[ _]key (is )?(not valid|invalid)|(invalid|incorrect) api[ _]key",
-    ),
+    Outcome.AUTH: ({400}, r"api[ _]key (is )?(not valid|invalid)|(invalid|incorrect) api[ _]key"),
     Outcome.UNKNOWN_MODEL: (
         {400},
         r"is not a valid model id|the model .{1,200} does not exist|invalid model name",
@@ -83,7 +80,7 @@ _SEARCHED = 20_000
 
 
 class _Said(NamedTuple):
-    """What an error says of itself."""
+    """The parts of an error that are read."""
 
     message: str
     codes: tuple[str, ...] = ()
@@ -154,14 +151,13 @@ def _said(error: object) -> _Said:
         return _Said(error if isinstance(error, str) else _readable(error))
     metadata = error.get("metadata")
     about = metadata if isinstance(metadata, dict) else {}
-    codes = (code for code in (error.get("code"), error.get("type")) if isinstance(code, str))
-    return _Said(
-        _message(error, about), tuple(codes), _status(error), moderated=bool(about.get("reasons"))
-    )
+    codes = tuple(code for code in (error.get("code"), error.get("type")) if isinstance(code, str))
+    moderated = bool(about.get("reasons"))
+    return _Said(_message(error, about), codes, _status(error), moderated)
 
 
 def _message(error: dict[str, Any], about: dict[str, Any]) -> str:
-    """The server's words, and those of the server behind it if the gateway hands them on."""
+    """Return the server's words, and those of the server behind it if they are handed on."""
     message, raw = error.get("message"), about.get("raw")
     words = message if isinstance(message, str) and message else _readable(error)
     if not isinstance(raw, str) or not raw:
@@ -176,6 +172,12 @@ def _status(error: dict[str, Any]) -> int | None:
     if not isinstance(stated, int) or isinstance(stated, bool):
         return None
     return stated if 400 <= stated < 600 else None  # noqa: PLR2004
+
+
+def readable(body: bytes) -> str:
+    """Return a server's words without the escapes of JSON, behind which a key would hide."""
+    parsed = _parsed(body)
+    return body.decode("utf-8", "replace") if parsed is None else _readable(parsed)
 
 
 def _readable(value: object) -> str:

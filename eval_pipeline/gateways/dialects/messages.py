@@ -17,6 +17,7 @@ from eval_pipeline.gateways.dialects.base import (
     ReplyBuilder,
     completed,
     image_address,
+    object_in,
     objects,
     split_instructions,
     tokens,
@@ -27,9 +28,7 @@ from eval_pipeline.gateways.dialects.errors import broken_off, no_reply
 VERSION = "2023-06-01"
 MAX_TOKENS = 16_384
 """What is asked for where no limit is set: this API takes no request without one."""
-MAX_SEARCHES = 5
-"""How often a model may search the web before it answers."""
-_WEB_SEARCH: Body = {"type": "web_search_20250305", "name": "web_search", "max_uses": MAX_SEARCHES}
+_WEB_SEARCH: Body = {"type": "web_search_20250305", "name": "web_search", "max_uses": 5}
 
 
 def _headers(key: str | None) -> dict[str, str]:
@@ -43,17 +42,12 @@ def _body(request: ChatRequest) -> Body:
     body: Body = {"model": request.model, "max_tokens": MAX_TOKENS, "messages": said}
     if instructions:
         body["system"] = instructions
-    if schema := request.tool or request.json_schema:
-        body |= _tool(schema)
+    if tool := request.tool or request.json_schema:
+        body["tools"] = [{"name": tool["name"], "input_schema": tool["schema"]}]
+        # Two uses at once would be two replies.
+        only_one: Body = {"disable_parallel_tool_use": True}
+        body["tool_choice"] = {"type": "tool", "name": tool["name"], **only_one}
     return completed(body, request, "max_tokens", _WEB_SEARCH)
-
-
-def _tool(json_schema: Body) -> Body:
-    name = json_schema.get("name") or "reply"
-    tool: JsonValue = {"name": name, "input_schema": json_schema.get("schema")}
-    # Two uses at once would be two replies.
-    choice: JsonValue = {"type": "tool", "name": name, "disable_parallel_tool_use": True}
-    return {"tools": [tool], "tool_choice": choice}
 
 
 def _part(part: Body) -> JsonValue:
@@ -79,23 +73,25 @@ class _MessageReply(ReplyBuilder):
 
     @property
     def finished(self) -> bool:
-        """Whether the server said that, or why, it stopped."""
+        """Return whether the server said that, or why, it stopped."""
         return self.stopped or self.finish_reason is not None
 
     def add_event(self, event: dict[str, Any]) -> None:
         self.raise_error(event)
         kind = event.get("type")
         if kind == "content_block_delta":
-            self._add_delta(_object(event, "delta"))
+            self._add_delta(object_in(event, "delta"))
         elif kind == "content_block_start":
-            block = _object(event, "content_block")
+            block = object_in(event, "content_block")
             self.in_tool = block.get("type") == "tool_use"
             self._add_block(block | {"input": None})  # which follows in deltas
         elif kind == "message_start":
-            self._add_head(_object(event, "message"))
+            message = object_in(event, "message")
+            self.note(message)
+            self._add_usage(message)
         elif kind == "message_delta":
             self._add_usage(event)
-            self._end(_object(event, "delta"))
+            self._end(object_in(event, "delta"))
         elif kind == "message_stop":
             self.stopped = True
 
@@ -103,7 +99,8 @@ class _MessageReply(ReplyBuilder):
         content = reply.get("content")
         if not isinstance(content, list):
             raise no_reply("content")
-        self._add_head(reply)
+        self.note(reply)
+        self._add_usage(reply)
         for block in objects(content):
             self._add_block(block)
         self._end(reply)
@@ -118,13 +115,9 @@ class _MessageReply(ReplyBuilder):
             "cached_tokens": cached,
         }
 
-    def _add_head(self, message: dict[str, Any]) -> None:
-        self.note(message)
-        self._add_usage(message)
-
     def _add_usage(self, part: dict[str, Any]) -> None:
         """Let later numbers replace earlier ones, each by itself."""
-        stated = _object(part, "usage")
+        stated = object_in(part, "usage")
         self.usage |= {name: value for name, value in stated.items() if value is not None}
 
     def _add_block(self, block: dict[str, Any]) -> None:
@@ -155,11 +148,6 @@ class _MessageReply(ReplyBuilder):
             raise broken_off(reason)
         if reason and isinstance(reason, str):
             self.finish_reason = reason
-
-
-def _object(part: dict[str, Any], name: str) -> dict[str, Any]:
-    value = part.get(name)
-    return value if isinstance(value, dict) else {}
 
 
 MESSAGES = Dialect("messages", _body, _MessageReply, _headers)

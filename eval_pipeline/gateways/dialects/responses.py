@@ -13,6 +13,7 @@ from eval_pipeline.gateways.dialects.base import (
     ReplyBuilder,
     completed,
     image_address,
+    object_in,
     objects,
     split_instructions,
     tokens,
@@ -20,10 +21,6 @@ from eval_pipeline.gateways.dialects.base import (
 )
 from eval_pipeline.gateways.dialects.errors import broken_off, no_reply
 
-_TEXT = "response.output_text.delta"
-_REFUSAL = "response.refusal.delta"
-_CALL = "response.function_call_arguments.delta"
-_REASONING = {"response.reasoning_text.delta", "response.reasoning_summary_text.delta"}
 _ENDED = ("completed", "incomplete", "failed", "cancelled")
 _LAST = {f"response.{status}" for status in (*_ENDED, "done")}
 # Any other reason leaves open what the text is a part of.
@@ -41,9 +38,9 @@ def _body(request: ChatRequest) -> Body:
     if request.json_schema is not None:
         body["text"] = {"format": {"type": "json_schema", **request.json_schema}}
     if tool := request.tool:
-        name = tool.get("name") or "reply"
-        body["tools"] = [{"type": "function", "name": name, "parameters": tool.get("schema")}]
-        body["tool_choice"] = {"type": "function", "name": name}
+        function: Body = {"type": "function", "name": tool["name"]}
+        body["tools"] = [{**function, "parameters": tool["schema"]}]
+        body["tool_choice"] = function
     return completed(body, request, "max_output_tokens", {"type": "web_search"})
 
 
@@ -58,18 +55,17 @@ def _part(role: JsonValue, part: Body) -> JsonValue:
 class _ResponseReply(ReplyBuilder):
     def add_event(self, event: dict[str, Any]) -> None:
         self.raise_error(event)
-        kind = event.get("type")
-        if kind == _TEXT:
-            self.hear(self.text, event.get("delta"))
-        elif isinstance(kind, str) and kind in _REASONING:
-            self.hear(self.reasoning, event.get("delta"))
-        elif kind == _REFUSAL:
-            self.hear(self.refusal, event.get("delta"))
-        elif kind == _CALL:
-            self.call(event.get("delta"))
-        else:
-            response = event.get("response")
-            self._add_response(response if isinstance(response, dict) else {}, kind)
+        match event.get("type"):
+            case "response.output_text.delta":
+                self.hear(self.text, event.get("delta"))
+            case "response.reasoning_text.delta" | "response.reasoning_summary_text.delta":
+                self.hear(self.reasoning, event.get("delta"))
+            case "response.refusal.delta":
+                self.hear(self.refusal, event.get("delta"))
+            case "response.function_call_arguments.delta":
+                self.call(event.get("delta"))
+            case kind:
+                self._add_response(object_in(event, "response"), kind)
 
     def _add_whole(self, reply: dict[str, Any]) -> None:
         if not isinstance(reply.get("output"), list):
@@ -97,8 +93,7 @@ class _ResponseReply(ReplyBuilder):
 
     def _end(self, response: dict[str, Any], status: object) -> None:
         self.note(response)
-        if isinstance(usage := response.get("usage"), dict):
-            self.usage = usage
+        self.usage = object_in(response, "usage") or self.usage
         if status in ("failed", "cancelled"):
             raise broken_off(str(status))
         if status == "incomplete":
@@ -129,8 +124,7 @@ class _ResponseReply(ReplyBuilder):
 
 
 def _why_incomplete(response: dict[str, Any]) -> str:
-    details = response.get("incomplete_details")
-    reason = details.get("reason") if isinstance(details, dict) else None
+    reason = object_in(response, "incomplete_details").get("reason")
     if isinstance(reason, str) and reason in _INCOMPLETE:
         return reason
     raise broken_off("incomplete")
