@@ -63,6 +63,22 @@ def test_the_environment_wins_over_the_deployment(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "value"), [("budget", '"20"'), ("gateways", '["x", {name = "other", kind = "demo"}]')]
+)
+def test_a_wrong_value_is_refused_also_where_the_deployment_has_its_own(
+    tmp_path: Path, name: str, value: str
+) -> None:
+    path = written(tmp_path)
+    lines = path.read_text("utf-8").splitlines()
+    path.write_text(
+        "\n".join(f"{name} = {value}" if one.startswith(name) else one for one in lines)
+    )
+
+    with pytest.raises(SettingsError, match=rf"^eval_pipeline.toml: {name}"):
+        read(path, EVALS_DEPLOYMENT="prod")
+
+
+@pytest.mark.parametrize(
     ("changes", "chosen", "complaint"),
     [
         ({}, "test", "deployment: must be one of: dev, prod."),

@@ -267,18 +267,22 @@ def _apply_deployment(
     said = _table(known, name)
     if "data_dir" in said and ("data_dir",) not in sources:
         values["data_dir"] = said["data_dir"]
-    if budget := _table(said, "budget"):
+    if (budget := _table(said, "budget")) and isinstance(values.setdefault("budget", {}), dict):
         from_environment = {field[1] for field in sources if field[0] == "budget"}
         ours = {name: one for name, one in budget.items() if name not in from_environment}
-        values["budget"] = {**_table(values, "budget"), **ours}
+        values["budget"].update(ours)
     if isinstance(wanted := said.get("gateways"), list):
-        gateways = _gateway_tables(values)
-        listed = [gateway.get("name") for gateway in gateways]
+        listed = [gateway.get("name") for gateway in _gateway_tables(values)]
         if missing := [one for one in wanted if one not in listed]:
             raise SettingsError(
                 f"{source}: deployments.{name}.gateways: no gateway is named '{missing[0]}'."
             )
-        values["gateways"] = [one for one in gateways if one.get("name") in wanted]
+        others = [one for one in listed if one not in wanted]
+        values["gateways"] = [
+            one
+            for one in values.get("gateways", [])
+            if not (isinstance(one, dict) and one.get("name") in others)
+        ]
 
 
 def _branch(env: Mapping[str, str]) -> str | None:
