@@ -17,8 +17,8 @@ from eval_pipeline.analysis.evidence import Evidence, read_found
 from eval_pipeline.analysis.failures import Failure, find_failed, find_latest, to_analyse
 from eval_pipeline.evaluation.budget import SpendTracker, price_warning
 from eval_pipeline.evaluation.catalog import look_up
+from eval_pipeline.evaluation.estimate import average_usage
 from eval_pipeline.evaluation.requests import ModelClient, model_client
-from eval_pipeline.evaluation.usage import average_usage
 from eval_pipeline.evaluation.workers import (
     StageProgress,
     WorkerPool,

@@ -1,32 +1,67 @@
 """Estimates of what calls will use and cost: by earlier ones, else by the length of the items."""
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
-from functools import cached_property
-from itertools import chain
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from statistics import fmean
+from typing import Any, NamedTuple
 
-from pydantic import JsonValue
-
-from eval_pipeline.evaluation.budget import TOKENS_PER_REPLY, estimate_usage, with_cost
-from eval_pipeline.evaluation.grading import PROMPT, Grader, ModelJudge
-from eval_pipeline.evaluation.judge import judging_state
-from eval_pipeline.evaluation.predict import Launch
-from eval_pipeline.evaluation.reuse import NOTHING_REUSED, ReusableReplies
-from eval_pipeline.evaluation.state import PAST_RUNS, JudgeKey, Pending, final_results, read_run
-from eval_pipeline.evaluation.usage import ENOUGH, AverageUsage, average_usage, mean
-from eval_pipeline.gateways.chat import ChatRequest
-from eval_pipeline.journal import JUDGED, PREDICTIONS, Journal
-from eval_pipeline.records.coding import CodingTask
-from eval_pipeline.records.item import ExamQuestion, Item, ItemKey
-from eval_pipeline.records.model import Model, Prices
+from eval_pipeline.evaluation.budget import UsageBrief, estimate_usage, with_cost
+from eval_pipeline.evaluation.requests import RequestBuilder
+from eval_pipeline.evaluation.state import Pending, repeat_if_compacted
+from eval_pipeline.journal import PREDICTIONS, Journal, Stream
+from eval_pipeline.records.item import Item, ItemKey
+from eval_pipeline.records.model import Prices
 from eval_pipeline.records.prediction import Usage
-from eval_pipeline.records.run import Run
-from eval_pipeline.suites.benchmark import Benchmark, minted, past_version
-from eval_pipeline.suites.exam.judge import judge_request
 
 BY_LENGTH = "by the length of the questions"
+ENOUGH = 200
+"""How many earlier calls, or questions, an estimate is based on."""
+MOST_READ = 10_000
+"""How many records are searched, so that a suite without any does not cost a full read."""
+
+
+class AverageUsage(NamedTuple):
+    """What calls of one kind have used lately, on average; None where it is unknown."""
+
+    calls: int = 0
+    output_tokens: float | None = None
+    cost_usd: float | None = None
+
+
+@repeat_if_compacted
+def average_usage(
+    journal: Journal,
+    stream: Stream[Any],
+    model: str,
+    suites: Collection[str],
+    graded_by: str | None = None,
+) -> dict[str, AverageUsage]:
+    """Return what the model's answers in each suite, or one judge's verdicts on them, have used."""
+    found: dict[str, list[Usage]] = {suite: [] for suite in suites}
+    lacking = set(found)
+    for one in islice(journal.read_newest(Stream(stream.name, UsageBrief), model), MOST_READ):
+        if not lacking:
+            break
+        is_known = one.usage.tokens is not None or one.usage.cost_usd is not None
+        if one.suite in lacking and one.graded_by == graded_by and is_known:
+            found[one.suite].append(one.usage)
+            if len(found[one.suite]) == ENOUGH:
+                lacking.discard(one.suite)
+    return {
+        suite: AverageUsage(
+            len(usages),
+            mean(usage.output_tokens for usage in usages),
+            mean(usage.cost_usd for usage in usages),
+        )
+        for suite, usages in found.items()
+    }
+
+
+def mean(values: Iterable[float | None]) -> float | None:
+    """Return the mean of the known values."""
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
 
 
 @dataclass(frozen=True)
@@ -100,182 +135,25 @@ def _estimate_suite(part: Part, prices: Prices) -> Estimate:
     )
 
 
-class FutureReplies(NamedTuple):
-    """The replies that a run will have besides its own: reused ones, and those to be asked for."""
-
-    run: Run
-    reused: ReusableReplies = NOTHING_REUSED
-    left: Pending = Pending((), ())
-
-    def unjudged(self, by: JudgeKey) -> Iterator[int]:
-        """Yield those that this judge will have to judge."""
-        yield from self.reused.replies - self.reused.judged.get(by, set())
-        yield from self.left.numbers
-
-    def is_settled(self, whole: Sequence[JudgeKey], *, has_results: bool) -> bool:
-        """Return whether a judge has judged the run as a whole, and all that it will reuse."""
-        return not self.left and any(
-            self.reused.judged.get(by, set()) >= self.reused.replies
-            for by in (whole if has_results else self.reused.judged)
+def estimate_answers(
+    journal: Journal, builder: RequestBuilder, pending: Pending, items: Mapping[ItemKey, Item]
+) -> Estimate:
+    """Return what asking for these replies will use."""
+    by_suite = pending.by_suite()
+    known = average_usage(journal, PREDICTIONS, builder.model.id, by_suite)
+    parts = [
+        Part(
+            len(some),
+            [_guess(builder, items[some[place].key]) for place in sample_places(len(some))],
+            known[suite],
         )
-
-
-@dataclass(frozen=True)
-class Judging:
-    """The judges of a launch, and what verdicts on a model's replies will use."""
-
-    graders: Sequence[Grader]
-    reviewer: Model | None
-    launch: Launch
-    journal: Journal
-    benchmark: Benchmark
-
-    def lacks_a_judge(self, run: Run) -> bool:
-        """Return whether there are questions, and no judge for the answers."""
-        coding = self._coding_suites(run)
-        asked = any(key.suite not in coding for key in run.plan)
-        return asked and not all(grader.judges_answers for grader in self.graders)
-
-    def estimate(self, model: str, future: FutureReplies | None) -> Estimate:
-        """Return what all verdicts on this model's replies will use, including `future` ones."""
-        answers: dict[str, Counter[str]] = defaultdict(Counter)
-        code: Counter[str] = Counter()
-        for run in self._runs(model, future):
-            self._count_pending(run, answers, code)
-        tokens = self._answer_tokens(model, {*code, *chain.from_iterable(answers.values())})
-        judges = ((grader.model, answers[grader.judge]) for grader in self.graders)
-        verdicts = (self._verdicts(judge, model, some, tokens) for judge, some in judges if judge)
-        return sum(verdicts, self._reviews(code, tokens))
-
-    def _runs(self, model: str, future: FutureReplies | None) -> Iterator[FutureReplies]:
-        """Yield the runs that would be judged, each with what it will have besides."""
-        wanted, is_open = self.launch.run_for(model), False
-        for past in self.journal.read(PAST_RUNS, model):
-            is_future = future is not None and future.run.run_id == past.run_id
-            is_open = is_open or is_future
-            if past.is_closed or (wanted is not None and not past.run_id.startswith(wanted)):
-                continue
-            if past.is_imported and not self.launch.names_runs:
-                continue
-            if self._versions is None or past.benchmark_version in self._versions:
-                run = read_run(self.journal, model, past.run_id)
-                yield future if future and is_future else FutureReplies(run)
-        if future is not None and not is_open:
-            yield future
-
-    def _count_pending(
-        self, future: FutureReplies, answers: Mapping[str, Counter[str]], code: Counter[str]
-    ) -> None:
-        """Count the replies of a run that are to be judged: by judge and suite, and code."""
-        run, coding = future.run, self._coding_suites(future.run)
-        results, by_any = final_results(self.journal, run), len(self.graders) == 1
-        state = judging_state(self.journal, run, results.keys(), self.launch, by_any=by_any)
-        if by_any and future.is_settled(state.whole, has_results=bool(results)):
-            return
-        only_code = all(key.suite in coding for key in run.plan)
-        for grader in [Grader(self.launch.origin)] if only_code else self.graders:
-            left = results.keys() - state.by.get(grader.key, set())
-            count = Counter(results[one].suite for one in left)
-            count.update(run.plan[n % len(run.plan)].suite for n in future.unjudged(grader.key))
-            for suite, number in count.items():
-                (code if suite in coding else answers[grader.judge])[suite] += number
-
-    def _answer_tokens(self, model: str, suites: Set[str]) -> Mapping[str, float]:
-        """Return how long the answers are that a judge has to read."""
-        known = average_usage(self.journal, PREDICTIONS, model, suites) if suites else {}
-        return {
-            suite: TOKENS_PER_REPLY if one.output_tokens is None else one.output_tokens
-            for suite, one in known.items()
-        }
-
-    def _verdicts(
-        self, judge: ModelJudge, model: str, calls: Counter[str], tokens: Mapping[str, float]
-    ) -> Estimate:
-        if not calls:
-            return NO_CALLS
-        known = average_usage(self.journal, JUDGED, model, calls, judge.model.id)
-        guesses = self._guesses[judge.model.id]
-        anything = list(chain.from_iterable(guesses.values()))  # for suites that are gone
-        parts = [
-            Part(count, _with_answer(guesses.get(suite) or anything, tokens[suite]), known[suite])
-            for suite, count in calls.items()
-        ]
-        return estimate(parts, judge.model.prices, "verdicts")
-
-    def _reviews(self, code: Counter[str], tokens: Mapping[str, float]) -> Estimate:
-        """Return what the AI grader uses, which is asked about each criterion of a task."""
-        if self.reviewer is None or not code or not self._tasks:
-            return NO_CALLS
-        criteria = sum(len(task.config.review) for task in self._tasks) / len(self._tasks)
-        read = [_review(self.reviewer, task) for task in self._tasks]
-        parts = [
-            Part(round(count * criteria), _with_answer(read, tokens[suite]), AverageUsage())
-            for suite, count in code.items()
-        ]
-        return estimate(parts, self.reviewer.prices, "verdicts")
-
-    def _coding_suites(self, run: Run) -> Set[str]:
-        version = self.benchmark.version
-        if run.benchmark_version != version.benchmark_version:
-            version = past_version(self.journal, run.benchmark_version)
-        return version.coding_suites
-
-    @cached_property
-    def _versions(self) -> Set[str] | None:
-        """The benchmark versions whose runs several judges judge again; None for all."""
-        if self.launch.names_runs or len(self.graders) <= 1:
-            return None
-        published = {one.benchmark_version for one in minted(self.journal)[-1:]}
-        return {self.benchmark.version.benchmark_version} | published
-
-    @cached_property
-    def _guesses(self) -> Mapping[str, Mapping[str, Sequence[Usage]]]:
-        """By judge and suite, what verdicts on some questions use, without the answers."""
-        keys: dict[str, list[ItemKey]] = defaultdict(list)
-        for key in self.benchmark.items:
-            if key.suite not in self.benchmark.version.coding_suites:
-                keys[key.suite].append(key)
-        return {
-            judge.model.id: {
-                suite: [
-                    estimate_usage(_request(judge, item))
-                    for item in self._some(some)
-                    if isinstance(item, ExamQuestion)
-                ]
-                for suite, some in keys.items()
-            }
-            for judge in (grader.model for grader in self.graders if grader.model)
-        }
-
-    @cached_property
-    def _tasks(self) -> Sequence[CodingTask]:
-        coding = self.benchmark.version.coding_suites
-        items = self._some([key for key in self.benchmark.items if key.suite in coding])
-        return [item for item in items if isinstance(item, CodingTask)]
-
-    def _some(self, keys: Sequence[ItemKey]) -> list[Item]:
-        return [self.benchmark.items[keys[place]] for place in sample_places(len(keys))]
-
-
-def _review(reviewer: Model, task: CodingTask) -> Usage:
-    message: dict[str, JsonValue] = {
-        "role": "user",
-        "content": PROMPT.read_text("utf-8") + task.question,
-    }
-    return estimate_usage(ChatRequest(reviewer.request_name, (message,)))
-
-
-def _request(judge: ModelJudge, item: ExamQuestion) -> ChatRequest:
-    reply_format = judge.formats.to_try()[0]
-    limit = judge.max_tokens
-    return judge_request(
-        item, "", judge.model, judge.prompt, max_tokens=limit, reply_format=reply_format
-    )
-
-
-def _with_answer(usages: Iterable[Usage], tokens: float) -> list[Usage]:
-    """Return the same for a judge that also reads an answer of that many tokens."""
-    return [
-        one.model_copy(update={"input_tokens": round(tokens + (one.input_tokens or 0))})
-        for one in usages
+        for suite, some in by_suite.items()
     ]
+    return estimate(parts, builder.model.prices, "answers")
+
+
+def _guess(builder: RequestBuilder, item: Item) -> Usage:
+    """Guess by the length of the item what asking it will use."""
+    limits = (builder.experiment.max_tokens, builder.model.max_output_tokens)
+    most = min(filter(None, limits), default=None)
+    return estimate_usage(replace(builder.request(item, sample=0), max_tokens=most))

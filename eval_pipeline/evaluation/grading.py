@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial, reduce
 from typing import Self
 
+from eval_pipeline.evaluation.budget import estimate_usage, with_cost
 from eval_pipeline.evaluation.requests import ModelClient, model_client
 from eval_pipeline.evaluation.state import JudgeKey
 from eval_pipeline.evaluation.workers import WorkerPool
@@ -86,10 +87,9 @@ class ModelJudge:
         }
         return verdict.model_copy(update=texts)
 
-    def guess_usd(self, item: ExamQuestion, answer: str) -> float:
-        """Return what a verdict will cost, by the length of what the judge has to read."""
-        request = self._request(item, answer, self.formats.to_try()[0])
-        return self.client.forecast.guess(request).cost_usd
+    def guess(self, item: ExamQuestion, answer: str) -> Usage:
+        """Guess what a verdict will use by the length of what the judge has to read."""
+        return estimate_usage(self._request(item, answer, self.formats.to_try()[0]))
 
     def _request(self, item: ExamQuestion, answer: str, reply_format: ReplyFormat) -> ChatRequest:
         return judge_request(
@@ -182,12 +182,14 @@ class Grader:
         """Return the average cost of a verdict, judged by a few answers; None if unknown."""
         if self.model is None:
             return 0.0
-        if not self.model.model.prices.known or not few:
+        prices = self.model.model.prices
+        if not prices.known or not few:
             return None
         asked = [(items[one.key], one.answer or "") for one in few]
         pairs = [(item, text) for item, text in asked if isinstance(item, ExamQuestion)]
         unsure = [pair for pair in pairs if not self.rules or not grade_by_rules(*pair).certain]
-        return sum(self.model.guess_usd(*pair) for pair in unsure) / len(few)
+        guesses = [with_cost(self.model.guess(*pair), prices) for pair in unsure]
+        return sum(guess.cost_usd or 0.0 for guess in guesses) / len(few)
 
     def _judgement(self, prediction: Prediction, **result: object) -> Judgement:
         return Judgement.model_validate(

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import duckdb
 
 from eval_pipeline.errors import RunError
-from eval_pipeline.evaluation.item_prompt import Chosen, Prompt, image_name, rebuild, text_of
+from eval_pipeline.evaluation.item_prompt import Chosen, Prompt, image_name, rebuilding, text_of
 from eval_pipeline.journal import Journal
 from eval_pipeline.records.coding import CodingTask, Files
 from eval_pipeline.records.item import ExamQuestion, Item, ItemKey
@@ -75,7 +75,7 @@ def gather(
     (run,) = rows(query(db, "summaries/run_described", about))
     run |= {"parameters": json.loads(run["parameters"])}
     item = items(journal, run["benchmark_version"])[chosen.key]
-    prompt = rebuild(settings, journal, run, item)
+    prompt = rebuilding(settings, journal, run)(item)
     given = {**about, **chosen.key._asdict()}
     predictions = {
         row["sample"]: row for row in rows(query(db, "summaries/item_predictions", given))

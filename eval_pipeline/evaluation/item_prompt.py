@@ -9,23 +9,17 @@ import duckdb
 from pydantic import JsonValue
 
 from eval_pipeline.errors import RunError
-from eval_pipeline.evaluation.budget import Forecast
 from eval_pipeline.evaluation.catalog import known_models
-from eval_pipeline.evaluation.requests import ModelClient, RequestBuilder
+from eval_pipeline.evaluation.requests import RequestBuilder
 from eval_pipeline.evaluation.runs import EXAM_GUIDELINES
-from eval_pipeline.gateways.chat import ChatReply, ChatRequest
-from eval_pipeline.gateways.limits import RetryPolicy
-from eval_pipeline.gateways.rate_limiter import RateLimiter
 from eval_pipeline.hashing import fingerprint
 from eval_pipeline.journal import Journal
 from eval_pipeline.records.item import Item, ItemKey
-from eval_pipeline.records.model import Model
 from eval_pipeline.records.run import IMPORTED_FROM
 from eval_pipeline.results.queries import query
 from eval_pipeline.results.runs import find_runs
 from eval_pipeline.settings.loading import SettingsError
 from eval_pipeline.settings.settings import Settings
-from eval_pipeline.suites.kinds import Prompts
 from eval_pipeline.text import unknown
 
 
@@ -110,43 +104,36 @@ class Prompt:
         return None if self.request_hash is None else self.request_hash(sample) == sent
 
 
-class _Nobody:
-    """Answers for a model that is not asked anything."""
-
-    async def complete(self, request: ChatRequest) -> ChatReply:
-        raise NotImplementedError(f"{request.model} is not to be asked.")
-
-
-def rebuild(settings: Settings, journal: Journal, run: Mapping[str, Any], item: Item) -> Prompt:
-    """Makes it from the experiment and the prompt files as they are now; nobody is asked."""
-    return rebuilding(settings, journal, run)(item)
-
-
 def rebuilding(
     settings: Settings, journal: Journal, run: Mapping[str, Any]
 ) -> Callable[[Item], Prompt]:
-    """The same for many items of one run: what they share is looked up once."""
+    """Return how items of a run are asked by the experiment and the prompt files as they are."""
+    builder = _builder_of(run, settings, journal)
+    if isinstance(builder, str):
+        return lambda _: Prompt(missing=builder)
+    return lambda item: Prompt(
+        messages=builder.prompts.messages(item, builder.model),
+        request_hash=lambda sample: builder.request_hash(item, sample),
+        request=lambda sample: builder.request(item, sample).fields(),
+        changed=tuple(_changes(run["parameters"], builder, item)),
+    )
+
+
+def _builder_of(
+    run: Mapping[str, Any], settings: Settings, journal: Journal
+) -> RequestBuilder | str:
+    """Return what builds the requests of a run, or why there is nothing that could."""
     if source := run["parameters"].get(IMPORTED_FROM):
-        imported = Prompt(missing=f"the run was imported from {source}, which asked in its own way")
-        return lambda _: imported
+        return f"the run was imported from {source}, which asked in its own way"
     if run["experiment"] not in settings.experiments:
-        name = run["experiment"]
-        missing = Prompt(missing=f"the settings no longer have the experiment '{name}'")
-        return lambda _: missing
+        return f"the settings no longer have the experiment '{run['experiment']}'"
     model = known_models(journal).get(run["model"])
     if model is None:
-        return lambda _: Prompt(missing="the catalog does not have the model")
+        return "the catalog does not have the model"
     try:
-        asker = _asker(model, settings, run["experiment"])
+        return RequestBuilder.of(model, settings, run["experiment"])
     except SettingsError as error:
-        missing = Prompt(missing=str(error).rstrip("."))
-        return lambda _: missing
-    return lambda item: Prompt(
-        messages=asker.prompts.messages(item, model),
-        request_hash=lambda sample: asker.request_hash(item, sample),
-        request=lambda sample: asker.request(item, sample).fields(),
-        changed=tuple(_changes(run["parameters"], asker, item)),
-    )
+        return str(error).rstrip(".")
 
 
 def text_of(message: Message) -> str:
@@ -172,29 +159,16 @@ def _part(part: Mapping[str, JsonValue]) -> str:
     return str(part.get("text", ""))
 
 
-def _asker(model: Model, settings: Settings, experiment_name: str) -> RequestBuilder:
-    experiment = settings.experiments[experiment_name]
-    policy = RetryPolicy(
-        attempts=1, attempts_when_limited=1, first_wait_s=0, longest_wait_s=0, total_s=1
-    )
-    return RequestBuilder(
-        model=model,
-        client=ModelClient(_Nobody(), policy, RateLimiter(1), Forecast(model.prices)),
-        experiment=experiment.with_override(settings.override(model)),
-        prompts=Prompts.of(settings, experiment),
-    )
-
-
-def _changes(sent: Mapping[str, Any], asker: RequestBuilder, item: Item) -> Iterator[str]:
-    """What of a run's parameters is not as it was."""
-    now = asker.experiment.model_dump(mode="json", include=set(PARAMETERS))
+def _changes(sent: Mapping[str, Any], builder: RequestBuilder, item: Item) -> Iterator[str]:
+    """Yield what of a run's parameters is not as it was."""
+    now = builder.experiment.model_dump(mode="json", include=set(PARAMETERS))
     for name, words in PARAMETERS.items():
         if name in sent and sent[name] != now[name]:
             yield words
-    hashes = {"exam": fingerprint(asker.prompts.exam), "coding": asker.prompts.coding_hash}
+    hashes = {"exam": fingerprint(builder.prompts.exam), "coding": builder.prompts.coding_hash}
     name, words = PROMPTS[item.kind]
     if name in sent and sent[name] != hashes[item.kind]:
         yield words
-    told = asker.prompts.exam_guidelines_hashes.get(item.suite)
+    told = builder.prompts.exam_guidelines_hashes.get(item.suite)
     if item.kind == "exam" and sent.get(EXAM_GUIDELINES, {}).get(item.suite) != told:
         yield "the guidelines"

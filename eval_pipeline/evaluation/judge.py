@@ -6,12 +6,14 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
+from itertools import islice
 from typing import NamedTuple
 
 from eval_pipeline.errors import RunError
 from eval_pipeline.evaluation.budget import SpendTracker, price_warning
 from eval_pipeline.evaluation.code_graders import CodeGraderFactory, num_workers
-from eval_pipeline.evaluation.grading import CodeReviewer, Grader, ModelJudge, graders_of
+from eval_pipeline.evaluation.estimate import AverageUsage, average_usage
+from eval_pipeline.evaluation.grading import STEPS, CodeReviewer, Grader, ModelJudge, graders_of
 from eval_pipeline.evaluation.predict import Launch
 from eval_pipeline.evaluation.runs import refuse_without_text
 from eval_pipeline.evaluation.state import (
@@ -19,11 +21,11 @@ from eval_pipeline.evaluation.state import (
     PAST_RUNS,
     JudgeKey,
     JudgementBrief,
+    PastRun,
     final_results,
     read_predictions,
     read_run,
 )
-from eval_pipeline.evaluation.usage import VerdictCosts
 from eval_pipeline.evaluation.workers import (
     StageProgress,
     WorkedOn,
@@ -48,6 +50,7 @@ from eval_pipeline.settings.settings import CONVEX_KEY, Settings
 from eval_pipeline.suites.benchmark import minted, past_items, past_version
 
 log = logging.getLogger(__name__)
+ANSWERS_TO_ESTIMATE_BY = 50
 _Items = Mapping[ItemKey, Item]
 _Writer = JournalWriter[Judgement]
 
@@ -89,6 +92,16 @@ def _is_settled(verdict: JudgementBrief, launch: Launch) -> bool:
     if launch.mode is Mode.FRESH and verdict.launch != launch.origin:
         return False
     return verdict.score is not None or verdict.outcome is Outcome.UNDECIDED
+
+
+def runs_to_judge(model: str, launch: Launch, journal: Journal) -> Iterator[PastRun]:
+    """Yield the model's runs that a launch judges, whatever benchmark version they are of."""
+    wanted = launch.run_for(model)
+    for run in journal.read(PAST_RUNS, model):
+        is_wanted = wanted is None or run.run_id.startswith(wanted)
+        # The own judge of an imported run has not scored all of it: people say what is done anew.
+        if is_wanted and not run.is_closed and (launch.names_runs or not run.is_imported):
+            yield run
 
 
 async def judge(
@@ -258,23 +271,32 @@ class _Judge:
             tally.warn(warning)
 
     def _expected_usd(self, run: Run, job: _Job) -> float | None:
-        read = partial(read_predictions, self.journal, run.model, run.run_id)
-        items = self.items(run.benchmark_version)
-        costs = VerdictCosts(self.journal, run.model, job.grader, items, read)
-        return costs.expect(job.answers, job.code)
+        """Return the cost of all verdicts, by earlier ones or by a few of the answers."""
+        model, judge = run.model, job.grader.model
+        # Steps cost nothing unless a model has reviewed them; code is no measure for answers.
+        reviews = average_usage(self.journal, JUDGED, model, job.code, STEPS)
+        usd = sum((reviews[suite].cost_usd or 0.0) * len(ids) for suite, ids in job.code.items())
+        known: Mapping[str, AverageUsage] = {}
+        # Not where rules come first: the journal does not say how much they leave to the model.
+        if judge is not None and not job.grader.rules:
+            known = average_usage(self.journal, JUDGED, model, job.answers, judge.model.id)
+        for suite, ids in job.answers.items():
+            each = known[suite].cost_usd if suite in known else None
+            if each is None:
+                read = read_predictions(self.journal, model, run.run_id, ids)
+                few = list(islice(read, ANSWERS_TO_ESTIMATE_BY))
+                each = job.grader.guess_usd(few, self.items(run.benchmark_version))
+            if each is None:
+                return None
+            usd += each * len(ids)
+        return usd
 
     def _runs(self, model: str) -> Iterator[Run]:
-        wanted = self.launch.run_for(model)
-        for run in self.journal.read(PAST_RUNS, model):
-            if run.is_closed or (wanted is not None and not run.run_id.startswith(wanted)):
-                continue
-            # Its own judge has not scored all of it: to have that done anew is for people to say.
-            if run.is_imported and not self.launch.names_runs:
-                continue
-            if self._versions is not None and run.benchmark_version not in self._versions:
+        for run in runs_to_judge(model, self.launch, self.journal):
+            if self._versions is None or run.benchmark_version in self._versions:
+                yield read_run(self.journal, model, run.run_id)
+            else:
                 self.left_out.append(run)
-                continue
-            yield read_run(self.journal, model, run.run_id)
 
     @cached_property
     def _versions(self) -> Set[str] | None:

@@ -4,16 +4,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from eval_pipeline.errors import MendableError, RunError
-from eval_pipeline.evaluation.budget import SpendTracker, estimate_usage, price_warning
+from eval_pipeline.evaluation.budget import SpendTracker, price_warning
 from eval_pipeline.evaluation.catalog import known_models, look
 from eval_pipeline.evaluation.estimate import (
     NO_CALLS,
     Estimate,
-    FutureReplies,
-    Judging,
-    Part,
-    estimate,
-    sample_places,
+    estimate_answers,
 )
 from eval_pipeline.evaluation.grading import graders_of
 from eval_pipeline.evaluation.predict import Launch, wanted_run
@@ -26,12 +22,10 @@ from eval_pipeline.evaluation.reuse import (
 )
 from eval_pipeline.evaluation.runs import OpenRun, open_run
 from eval_pipeline.evaluation.state import Pending, ReplyKey, repeat_if_compacted
-from eval_pipeline.evaluation.usage import average_usage
+from eval_pipeline.evaluation.verdict_plan import FutureReplies, Judging
 from eval_pipeline.gateways.pool import Gateways
-from eval_pipeline.journal import PREDICTIONS, Journal
-from eval_pipeline.records.item import Item
+from eval_pipeline.journal import Journal
 from eval_pipeline.records.model import Model
-from eval_pipeline.records.prediction import Usage
 from eval_pipeline.records.run import Mode, Run
 from eval_pipeline.runtime import in_a_thread
 from eval_pipeline.settings.settings import Settings
@@ -174,7 +168,8 @@ class _Planner:
             searches = self.settings.experiments[self.settings.experiment].web_search
             if searches and not model.web_search:
                 raise RunError(f"{model.id} is not asked: its gateway lists no web search.")
-            builder = RequestBuilder.of(model, self.settings, self.gateways)
+            self.gateways.provider(model)  # without its key it would not be asked
+            builder = RequestBuilder.of(model, self.settings)
             return await in_a_thread(self._plan, builder)
         except MendableError as error:
             return await in_a_thread(self._unasked, model, str(error))
@@ -188,7 +183,8 @@ class _Planner:
         run, reused = opened.run, self._reusable(builder, opened)
         rest = [number for number in opened.pending.numbers if number not in reused.replies]
         left = Pending(run.plan, rest)
-        asking = self._estimate(builder, run, left)
+        items = self.versions.benchmark(run.benchmark_version).items
+        asking = estimate_answers(self.journal, builder, left, items)
         return ModelPlan(
             model=model.id,
             simulated=model.simulated,
@@ -227,20 +223,6 @@ class _Planner:
 
         return find_reusable(self.journal, run, opened.pending, request_hash, self.versions)
 
-    def _estimate(self, builder: RequestBuilder, run: Run, left: Pending) -> Estimate:
-        items, model = self.versions.benchmark(run.benchmark_version).items, builder.model
-        by_suite = left.by_suite()
-        known = average_usage(self.journal, PREDICTIONS, model.id, by_suite)
-        parts = [
-            Part(
-                len(some),
-                [_guess(builder, items[some[n].key]) for n in sample_places(len(some))],
-                known[suite],
-            )
-            for suite, some in by_suite.items()
-        ]
-        return estimate(parts, model.prices, "answers")
-
     def _verdicts(self, model: Model, future: FutureReplies | None) -> Estimate:
         return self.judging.estimate(model.id, future) if self.judging else NO_CALLS
 
@@ -262,10 +244,3 @@ class _Planner:
             yield f"{model.id}: no price is known, so its answers are not in the cost."
         if self.judging is not None and self.judging.lacks_a_judge(run):
             yield f"{model.id}: answers to questions need a judge: name one in judge.model."
-
-
-def _guess(builder: RequestBuilder, item: Item) -> Usage:
-    """Guess by the length of the item what asking it will use."""
-    limits = (builder.experiment.max_tokens, builder.model.max_output_tokens)
-    most = min(filter(None, limits), default=None)
-    return estimate_usage(replace(builder.request(item, sample=0), max_tokens=most))

@@ -9,7 +9,8 @@ from functools import partial
 
 from eval_pipeline.errors import NothingFailedError
 from eval_pipeline.evaluation.budget import SpendTracker
-from eval_pipeline.evaluation.requests import RequestBuilder
+from eval_pipeline.evaluation.estimate import estimate_answers
+from eval_pipeline.evaluation.requests import ModelClient, RequestBuilder, model_client
 from eval_pipeline.evaluation.reuse import reuse_answers
 from eval_pipeline.evaluation.runs import (
     OpenRun,
@@ -19,7 +20,6 @@ from eval_pipeline.evaluation.runs import (
     refuse_without_text,
 )
 from eval_pipeline.evaluation.state import Pending, ReplyKey
-from eval_pipeline.evaluation.usage import average_usage
 from eval_pipeline.evaluation.workers import (
     StageProgress,
     WorkedOn,
@@ -130,7 +130,9 @@ class _Predict:
         with stopped_by_trouble(tally):
             # First of all: what fails from here on has been tried, and is not due at once again.
             await in_a_thread(partial(self._note_attempt, model, repair=self.launch.repairs))
-            builder = RequestBuilder.of(model, self.settings, self.gateways)
+            most = self.settings.concurrency.num_workers
+            client = model_client(model, self.settings, self.gateways, most)
+            builder = RequestBuilder.of(model, self.settings)
             try:
                 opened = await asyncio.to_thread(self._open, builder)
             except NothingFailedError as nothing:
@@ -141,7 +143,7 @@ class _Predict:
                 # There was nothing to mend, so it is an evaluation after all.
                 await in_a_thread(partial(self._note_attempt, model, repair=False))
             with about(run_id=opened.run.run_id):
-                await self._ask_pending(builder, opened, tally)
+                await self._ask_pending(client, builder, opened, tally)
         if tally.planned or tally.failed:
             log_summary(tally, logging.WARNING if tally.failed else logging.INFO)
 
@@ -157,7 +159,7 @@ class _Predict:
         self.journal.write_whole(ATTEMPTS, model.id, attempt.run_id, records=[attempt])
 
     async def _ask_pending(
-        self, builder: RequestBuilder, opened: OpenRun, tally: StageProgress
+        self, client: ModelClient, builder: RequestBuilder, opened: OpenRun, tally: StageProgress
     ) -> None:
         run, items = opened.run, self._items(opened)
         if opened.pending:
@@ -166,7 +168,7 @@ class _Predict:
             opened = await self._reuse_answers(builder, opened, items)
         tally.planned = len(opened.pending)
         budget = self.spend.run_budget(run.run_id, run.model)
-        tally.estimated_usd = await self._estimate(builder, opened.pending, items)
+        tally.estimated_usd = await self._estimated_usd(builder, opened.pending, items)
         _log_plan(opened, builder.model, tally)
         for warning in builder.warnings(self.settings, run.samples):
             tally.warn(warning)
@@ -182,27 +184,34 @@ class _Predict:
         async with self.journal.writer(PREDICTIONS, run.model, run.run_id) as writer:
 
             async def do(reply: ReplyKey) -> None:
-                await builder.predict(items[reply.key], reply.sample, run.run_id, pool, writer)
+                item, sample = items[reply.key], reply.sample
+                request = builder.request(item, sample)
+                asked = await client.ask(request, pool)
+                make = partial(
+                    builder.prediction,
+                    item,
+                    sample,
+                    request,
+                    asked,
+                    run_id=run.run_id,
+                    finished_at=now(),
+                )
+                pool.register_outcome(asked.outcome, f"{run.model}: {asked.error or asked.outcome}")
+                await writer.post(make, pool.landed, size=asked.size)
 
             await pool.work_through(opened.pending, do)
         await compact(self.journal, PREDICTIONS, run.model, run.run_id)
 
-    async def _estimate(
+    async def _estimated_usd(
         self, builder: RequestBuilder, pending: Pending, items: Mapping[ItemKey, Item]
     ) -> float | None:
-        """Return the cost by earlier answers in each suite, else by the length of some items."""
-        by_suite = pending.by_suite()
-        known = await in_a_thread(
-            average_usage, self.journal, PREDICTIONS, builder.model.id, by_suite
-        )
-        usd = 0.0
-        for suite, some in by_suite.items():
-            each = known[suite].cost_usd
-            part = builder.estimate(some, items) if each is None else each * len(some)
-            if part is None:
-                return None
-            usd += part
-        return usd
+        try:
+            return (
+                await in_a_thread(estimate_answers, self.journal, builder, pending, items)
+            ).cost_usd
+        except Exception:  # an item that cannot be asked must not cost the others
+            log.exception("%s: what it will cost could not be estimated.", builder.model.id)
+            return None
 
     def _open(self, builder: RequestBuilder) -> OpenRun:
         launch = self.launch

@@ -1,15 +1,15 @@
 """Requests to a model: an item becomes a request, and what comes of it a prediction."""
 
-import logging
 import random
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import cached_property, partial
 from itertools import count
 from secrets import token_hex
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from pydantic import JsonValue
 
@@ -20,7 +20,6 @@ from eval_pipeline.evaluation.budget import (
     price_warning,
     with_cost,
 )
-from eval_pipeline.evaluation.state import Pending
 from eval_pipeline.evaluation.workers import WorkerPool
 from eval_pipeline.gateways.chat import Asked, ChatProvider, ChatReply, ChatRequest, ProviderError
 from eval_pipeline.gateways.dialects.messages import MAX_TOKENS
@@ -28,9 +27,7 @@ from eval_pipeline.gateways.limits import RetryPolicy
 from eval_pipeline.gateways.pool import Gateways
 from eval_pipeline.gateways.rate_limiter import RateLimiter
 from eval_pipeline.hashing import canonical, fingerprint_of_text
-from eval_pipeline.journal import JournalWriter
-from eval_pipeline.records.base import now
-from eval_pipeline.records.item import Item, ItemKey
+from eval_pipeline.records.item import Item
 from eval_pipeline.records.model import Model
 from eval_pipeline.records.outcome import Outcome
 from eval_pipeline.records.prediction import NOTHING_USED, Prediction, Usage
@@ -38,9 +35,6 @@ from eval_pipeline.runtime import Halted
 from eval_pipeline.settings.sections import Experiment
 from eval_pipeline.settings.settings import Settings
 from eval_pipeline.suites.kinds import Prompts
-
-log = logging.getLogger(__name__)
-ITEMS_TO_ESTIMATE_BY = 50
 
 
 class _Turn(NamedTuple):
@@ -156,10 +150,9 @@ def model_client(model: Model, settings: Settings, gateways: Gateways, most: int
 
 @dataclass(frozen=True)
 class RequestBuilder:
-    """Turns an item into a prediction by asking one model."""
+    """Turns items into requests to one model, and what it replies into predictions."""
 
     model: Model
-    client: ModelClient
     experiment: Experiment
     prompts: Prompts
     # What makes an id unlike all others costs more than the rest of it, so it is drawn once.
@@ -170,15 +163,11 @@ class RequestBuilder:
     _around: dict[tuple[str, int], tuple[str, str]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, model: Model, settings: Settings, gateways: Gateways) -> "RequestBuilder":
-        """Return one that asks as the settings' experiment says."""
-        experiment = settings.experiments[settings.experiment]
-        return cls(
-            model=model,
-            client=model_client(model, settings, gateways, settings.concurrency.num_workers),
-            experiment=experiment.with_override(settings.override(model)),
-            prompts=Prompts.of(settings, experiment),
-        )
+    def of(cls, model: Model, settings: Settings, experiment_name: str | None = None) -> Self:
+        """Return one that asks as an experiment says, by default that of the settings."""
+        experiment = settings.experiments[experiment_name or settings.experiment]
+        override = settings.override(model)
+        return cls(model, experiment.with_override(override), Prompts.of(settings, experiment))
 
     def request_hash(self, item: Item, sample: int) -> str:
         """Return a hash that is equal for requests that ask for the same in the same way."""
@@ -201,20 +190,6 @@ class RequestBuilder:
         before, _, after = canonical(fields).partition(canonical(mark))
         return before, after
 
-    def estimate(self, pending: Pending, items: Mapping[ItemKey, Item]) -> float | None:
-        """Return what asking all of them will cost, by the length of a few; None if unpriced."""
-        if not self.model.prices.known:
-            return None
-        step = len(pending) // ITEMS_TO_ESTIMATE_BY + 1
-        few = [pending[index] for index in range(0, len(pending), step)]
-        try:
-            requests = [self.request(items[key], sample) for key, sample in few]
-            guesses = [self.client.forecast.guess(request) for request in requests]
-        except Exception:  # an item that can not be asked must not cost the others
-            log.exception("%s: what it will cost could not be estimated.", self.model.id)
-            return None
-        return sum(guess.cost_usd for guess in guesses) / max(len(few), 1) * len(pending)
-
     def warnings(self, settings: Settings, samples: int) -> Iterator[str]:
         """Yield what the numbers of this run will not show by themselves."""
         model = self.model
@@ -228,37 +203,31 @@ class RequestBuilder:
         if samples > 1 and self._temperature == 0:
             yield f"{model.id}: several samples at temperature 0 measure only the server's noise."
 
-    async def predict(
+    def prediction(
         self,
         item: Item,
         sample: int,
+        request: ChatRequest,
+        asked: Asked,
+        *,
         run_id: str,
-        pool: WorkerPool,
-        writer: JournalWriter[Prediction],
-    ) -> None:
-        """Ask, and hand the journal what it needs to make a prediction of it."""
-        request = self.request(item, sample)
-        asked = await self.client.ask(request, pool)
-        outcome, finished_at = asked.outcome, now()
-
-        def make() -> Prediction:
-            return Prediction(
-                prediction_id=next(self.ids),
-                run_id=run_id,
-                model=self.model.id,
-                suite=item.suite,
-                item_id=item.id,
-                sample=sample,
-                attempts=asked.attempts,
-                request_hash=self._hash(request, item, sample),
-                finished_at=finished_at,
-                usage=asked.usage,
-                outcome=outcome,
-                **_result(asked, self.model),
-            )
-
-        pool.register_outcome(outcome, f"{self.model.id}: {asked.error or outcome}")
-        await writer.post(make, pool.landed, size=asked.size)
+        finished_at: datetime,
+    ) -> Prediction:
+        """Return the record of what asking for a sample came to."""
+        return Prediction(
+            prediction_id=next(self.ids),
+            run_id=run_id,
+            model=self.model.id,
+            suite=item.suite,
+            item_id=item.id,
+            sample=sample,
+            attempts=asked.attempts,
+            request_hash=self._hash(request, item, sample),
+            finished_at=finished_at,
+            usage=asked.usage,
+            outcome=asked.outcome,
+            **_result(asked, self.model),
+        )
 
     @cached_property
     def _token_limit(self) -> int | None:
@@ -290,10 +259,6 @@ class RequestBuilder:
             web_search=self.experiment.web_search,
             extra=self._extra(sample) if sample else self.experiment.extra,
         )
-
-
-def _unique_ids(prefix: str) -> Iterator[str]:
-    return (f"{prefix}{number:016x}" for number in count())
 
 
 def _result(asked: Asked, model: Model) -> dict[str, Any]:
