@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from eval_pipeline.evaluation.ablation import Ablation, Wanted, plan_ablation
-from eval_pipeline.evaluation.ablation_effects import Effect, measure
+from eval_pipeline.evaluation.ablation import Ablation, plan_ablation
+from eval_pipeline.evaluation.ablation_report import Effect, measure
 from eval_pipeline.records.model import Model
 from eval_pipeline.records.prediction import Judgement, Prediction, Usage
 from eval_pipeline.records.run import Run
@@ -92,7 +92,7 @@ def _write_task(folder: Path, file: str, toolchain: str) -> None:
 
 
 def planned(settings: Settings, *models: Model, **wanted: Any) -> Ablation:
-    return plan_ablation(settings, settings.suites[0], Wanted(**wanted), models or (ONE, TWO))
+    return plan_ablation(settings, settings.suites[0], models or (ONE, TWO), **wanted)
 
 
 def experiments(ablation: Ablation) -> dict[str, str]:

@@ -10,6 +10,7 @@ from typer.testing import CliRunner, Result
 from eval_pipeline.cli.main import app
 from eval_pipeline.errors import RunError
 from eval_pipeline.evaluation.ablation import experiment_names
+from eval_pipeline.evaluation.ablation_report import requests_line
 from eval_pipeline.records.run import Mode
 from eval_pipeline.settings.loading import SettingsError
 from eval_pipeline.settings.settings import Settings
@@ -42,7 +43,7 @@ def test_each_section_is_left_out_once_beside_all_and_none(tmp_path: Path) -> No
         "without_errors_b": "Errors | <b>",
     }
     assert (len(ablation.plan), ablation.sections) == (3, 5)
-    assert ablation.requests == 3 * 2 * 7
+    assert f"= {3 * 2 * 7} requests" in requests_line(ablation)
     assert not (settings.data / "ablation").exists()
 
 

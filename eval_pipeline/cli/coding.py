@@ -129,14 +129,20 @@ def ablate(
 ) -> None:
     """Find out what each section of the guidelines is worth: models are asked without it."""
     from eval_pipeline.evaluation import ablation_report as shown
-    from eval_pipeline.evaluation.ablation import Wanted, plan_ablation, selected_models
+    from eval_pipeline.evaluation.ablation import plan_ablation, selected_models
     from eval_pipeline.runtime import run_async
     from eval_pipeline.suites.coding.toolchains.registry import toolchain
 
     settings = read_settings(unsafe_no_sandbox=unsafe_no_sandbox)
     (found,) = _coding_suites(settings, suite, only_one=True)
-    wanted = Wanted(toolchain(tools).name, pattern, tuple(sections or ()))
-    planned = plan_ablation(settings, found, wanted, run_async(selected_models(settings)))
+    planned = plan_ablation(
+        settings,
+        found,
+        run_async(selected_models(settings)),
+        toolchain=toolchain(tools).name,
+        pattern=pattern,
+        sections=sections or (),
+    )
     show(shown.plan_table(planned))
     say(shown.requests_line(planned))
     if not dry_run:
@@ -148,8 +154,7 @@ def _ablated(planned: "Ablation", settings: "Settings", margin: float) -> None:
     from eval_pipeline.cli.output import open_warehouse
     from eval_pipeline.cli.progress import following
     from eval_pipeline.defs.launch import evaluate
-    from eval_pipeline.evaluation.ablation_effects import measure
-    from eval_pipeline.evaluation.ablation_report import AblationReport
+    from eval_pipeline.evaluation.ablation_report import AblationReport, measure
     from eval_pipeline.journal.deployment import refuse_production
     from eval_pipeline.records.base import now
 

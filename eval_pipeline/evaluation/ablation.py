@@ -39,15 +39,6 @@ Evaluate = Callable[[Settings, Mode], list[str]]
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What the user has asked for."""
-
-    toolchain: str = "python"
-    pattern: str = ""
-    sections: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
 class Variation:
     """An experiment: the guidelines as they are, without a section, or none at all."""
 
@@ -56,34 +47,33 @@ class Variation:
     # Of what is left out, by its length.
     tokens: int
     settings: Settings
-    # What is told instead, where that is in no file yet.
+    # The guidelines without a section, which are in no file yet.
     text: str | None = None
 
     @property
     def is_section(self) -> bool:
-        """Whether it tells something about a section."""
+        """Whether it leaves out a section."""
         return self.text is not None
 
     @cached_property
     def prompt_hash(self) -> str:
-        """By which its runs are known from those that were told something else."""
+        """The hash by which its runs are known."""
         self.write()
         return Prompts.of(self.settings, self.settings.experiments[self.experiment]).coding_hash
 
     def write(self) -> None:
-        """Puts the file in place that its settings speak of."""
+        """Write the file that its settings name."""
         told = self.settings.experiments[self.experiment].guidelines
-        if self.text is None or not isinstance(told, Path):
-            return
-        path = self.settings.path(told)
-        with translate_os_errors(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(self.text, "utf-8")
+        if self.text is not None and isinstance(told, Path):
+            path = self.settings.path(told)
+            with translate_os_errors(path):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(self.text, "utf-8")
 
 
 @dataclass(frozen=True)
 class Ablation:
-    """Everything that is asked: whom, what, and in which variations; the first is the baseline."""
+    """The models, tasks and variations that are asked; the first variation is the baseline."""
 
     toolchain: str
     models: tuple[Model, ...]
@@ -100,13 +90,8 @@ class Ablation:
         """How many are tried."""
         return sum(one.is_section for one in self.variations)
 
-    @property
-    def requests(self) -> int:
-        """How many there are, if none was answered before."""
-        return len(self.variations) * len(self.models) * len(self.plan) * self.samples
-
     def run(self, evaluate: Evaluate, say: Callable[[str], None]) -> list[str]:
-        """Asks what is missing in each variation; one that fails does not keep back the others."""
+        """Ask what is missing in each variation; one that fails does not hold up the others."""
         failures = []
         for number, one in enumerate(self.variations, start=1):
             say(f"{number} of {len(self.variations)}: {one.experiment}")
@@ -116,11 +101,17 @@ class Ablation:
 
 
 def plan_ablation(
-    settings: Settings, suite: Suite, wanted: Wanted, models: Sequence[Model]
+    settings: Settings,
+    suite: Suite,
+    models: Sequence[Model],
+    *,
+    toolchain: str = "python",
+    pattern: str = "",
+    sections: Sequence[str] = (),
 ) -> Ablation:
-    """What leaving out each section takes; nothing is written or asked."""
-    guidelines = _guidelines(settings, suite, wanted.toolchain)
-    tasks = _tasks(settings, suite, wanted)
+    """Return what leaving out each section takes; nothing is written or asked."""
+    guidelines = _guidelines(settings, suite, toolchain)
+    tasks = _tasks(settings, suite, toolchain, pattern)
     paths = [f"{task.suite}/{task.category}/{task.id}" for task in tasks.values()]
     # By name, so that runs which go on later still mean the same tasks.
     only = "|".join(map(re.escape, paths))
@@ -128,15 +119,15 @@ def plan_ablation(
     plan, _ = choose(tasks, models[0], chosen.plan)
     if not plan:
         raise RunError(
-            f"The suite '{suite.name}' has no task for the toolchain '{wanted.toolchain}' that "
+            f"The suite '{suite.name}' has no task for the toolchain '{toolchain}' that "
             "passes the filters, so there is nothing to ask."
         )
-    variations = tuple(_variations(chosen, guidelines, wanted))
-    return Ablation(wanted.toolchain, tuple(models), plan, settings.plan.samples, variations)
+    variations = tuple(_variations(chosen, guidelines, toolchain, sections))
+    return Ablation(toolchain, tuple(models), plan, settings.plan.samples, variations)
 
 
 async def selected_models(settings: Settings) -> tuple[Model, ...]:
-    """Those that would be asked, as their gateways describe them now."""
+    """Return the models to ask, as their gateways describe them now."""
     async with Gateways(settings) as gateways:
         catalog = await fetch(settings, gateways.lent_client, redact=settings.redact)
     chosen = select(catalog.models, settings.selection, text_only=settings.plan.text_only)
@@ -146,8 +137,11 @@ async def selected_models(settings: Settings) -> tuple[Model, ...]:
 
 
 def experiment_names(sections: Sequence[Section]) -> dict[str, str]:
-    """By section, an experiment's name that no other one has."""
-    slugs = {section.name: _slug(section.name) for section in sections}
+    """Return the name of each section's experiment, which no other one has."""
+    slugs = {
+        section.name: re.sub(r"[^a-z0-9]+", "_", section.name.lower())[:_LONGEST_SLUG].strip("_")
+        for section in sections
+    }
     alike = list(slugs.values())
     return {
         name: f"without_{slug}"
@@ -155,10 +149,6 @@ def experiment_names(sections: Sequence[Section]) -> dict[str, str]:
         else f"without_{slug}_{fingerprint(name)[:6]}".replace("__", "_")
         for name, slug in slugs.items()
     }
-
-
-def _slug(name: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "_", name.lower())[:_LONGEST_SLUG].strip("_")
 
 
 def _guidelines(settings: Settings, suite: Suite, toolchain: str) -> Guidelines:
@@ -172,31 +162,37 @@ def _guidelines(settings: Settings, suite: Suite, toolchain: str) -> Guidelines:
     return guidelines
 
 
-def _tasks(settings: Settings, suite: Suite, wanted: Wanted) -> Mapping[ItemKey, CodingTask]:
-    """Those of the toolchain that pass the settings' filter and the one asked for."""
+def _tasks(
+    settings: Settings, suite: Suite, toolchain: str, pattern: str
+) -> Mapping[ItemKey, CodingTask]:
+    """Return the toolchain's tasks that pass the settings' filter and the one asked for."""
     # A pattern that is none is refused here, in the same words as one in the settings.
-    filters = [settings.plan, settings.overridden({"plan": {"test_filter": wanted.pattern}}).plan]
+    filters = [settings.plan, settings.overridden({"plan": {"test_filter": pattern}}).plan]
     return {
         ItemKey(task.suite, task.id): task
         for task in load_tasks(suite, settings)
-        if task.toolchain == wanted.toolchain
+        if task.toolchain == toolchain
         and all(
             re.search(one.test_filter, f"{task.suite}/{task.category}/{task.id}") for one in filters
         )
     }
 
 
-def _variations(settings: Settings, guidelines: Guidelines, wanted: Wanted) -> Iterator[Variation]:
-    sections = guidelines.sections(wanted.toolchain)
-    tokens = estimated_tokens(guidelines.text(wanted.toolchain))
-    as_usual = settings.overridden({"experiment": BASELINE})
-    yield Variation(BASELINE, "nothing", 0, as_usual)
+def _variations(
+    settings: Settings, guidelines: Guidelines, toolchain: str, wanted: Sequence[str]
+) -> Iterator[Variation]:
+    sections = guidelines.sections(toolchain)
+    tokens = estimated_tokens(guidelines.text(toolchain))
+    yield Variation(BASELINE, "nothing", 0, settings.overridden({"experiment": BASELINE}))
     none_at_all = _changed(settings, NO_GUIDELINES, told=False)
     yield Variation(NO_GUIDELINES, "all of them", tokens, none_at_all)
     names = experiment_names(sections)
-    for section in _named(sections, wanted.sections):
+    for name in wanted:
+        if name not in names:
+            raise SettingsError(f"There is no section '{name}'; there are: {', '.join(names)}.")
+    for section in (one for one in sections if not wanted or one.name in wanted):
         # What other toolchains are told is left out too, for nobody is asked about them.
-        text = guidelines.without(section.name).text(wanted.toolchain)
+        text = guidelines.without(section.name).text(toolchain)
         _refuse_if_read_otherwise(text, section.name)
         path = settings.data_dir / "ablation" / f"{fingerprint(text)}.md"
         changed = _changed(settings, names[section.name], told=path)
@@ -214,14 +210,6 @@ def _refuse_if_read_otherwise(text: str, left_out: str) -> None:
             f"The guidelines without the section '{left_out}' would be read as something else: "
             "begin each section with a heading such as '## Types', under a name of its own."
         )
-
-
-def _named(sections: Sequence[Section], names: Sequence[str]) -> list[Section]:
-    known = [section.name for section in sections]
-    for name in names:
-        if name not in known:
-            raise SettingsError(f"There is no section '{name}'; there are: {', '.join(known)}.")
-    return [section for section in sections if not names or section.name in names]
 
 
 def _changed(settings: Settings, name: str, *, told: object) -> Settings:

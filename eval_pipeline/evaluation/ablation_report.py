@@ -1,23 +1,37 @@
-"""Guidelines ablation as people read it: the plan and the effects in a terminal, and a page."""
+"""Guidelines ablation, what came of it: how much worse models are without each section."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from math import prod
 from pathlib import Path
-from typing import Literal
+from statistics import fmean
+from typing import TYPE_CHECKING, Literal
 
+import duckdb
+import numpy as np
 from rich.box import SIMPLE
 from rich.markup import escape
 from rich.table import Table
 from tabulate import tabulate
 
-from eval_pipeline.evaluation.ablation import BASELINE, Ablation
-from eval_pipeline.evaluation.ablation_effects import EACH, Effect
+from eval_pipeline.evaluation.ablation import BASELINE, Ablation, Variation
 from eval_pipeline.journal import translate_os_errors
 from eval_pipeline.journal.files import swap_in
+from eval_pipeline.results.comparisons import Entry, compare_scores, differences_of
+from eval_pipeline.results.queries import query
+from eval_pipeline.results.stats.intervals import LEVEL, cautious
+from eval_pipeline.results.stats.pairs import Paired, holm
 from eval_pipeline.text import plain
 
+if TYPE_CHECKING:
+    import pandas as pd
+
+COMPARED = "compared"
+EACH = 1000
+"""Requests that a section's cost is given for."""
+Worth = Literal["essential", "dispensable", "marginal"]
 _RUN_CHARACTERS = 8
 _NARROW = ("left out", "tokens", "USD", "pairs", "points", "95 %", "p", "worth")
 """The columns that a terminal has room for."""
@@ -28,6 +42,101 @@ METHOD = (
     "the number of sections; the 95 % intervals, after Agresti and Min, are not, and stay wide "
     "where few tasks differ."
 )
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What leaving something out came to; the differences are without it minus with it."""
+
+    variation: Variation
+    run_ids: tuple[str, ...]
+    usual_run_ids: tuple[str, ...]
+    # How many pairs could not be compared, by the reason.
+    excluded: Mapping[str, int]
+    tasks: int
+    # Its interval and error are the cautious ones; None if there is nothing to compare.
+    paired: Paired | None
+    # Corrected for how many sections were tried.
+    p_value: float | None
+    # What telling it takes: measured if servers told, else estimated by its length.
+    tokens: float
+    is_measured: bool
+    usd: float | None
+
+    def worth(self, margin: float) -> Worth:
+        """What the section is worth, if a loss of up to `margin` does not matter."""
+        if self.paired is None or self.paired.interval is None or self.p_value is None:
+            return "marginal"
+        if self.p_value < LEVEL and self.paired.difference < 0:
+            return "essential"
+        return "dispensable" if self.paired.interval.low >= -margin else "marginal"
+
+    def detectable(self, sections: int) -> float | None:
+        """How large a true loss has to be for it to be found in 80 % of such comparisons."""
+        family = sections if self.variation.is_section else 1
+        return self.paired.detectable(family) if self.paired else None
+
+
+def measure(db: duckdb.DuckDBPyConnection, ablation: Ablation) -> list[Effect]:
+    """What each variation came to; the p-values of sections are corrected by Holm."""
+    effects = [_effect(db, ablation, one) for one in ablation.variations[1:]]
+    found = [one.p_value for one in effects if one.variation.is_section]
+    corrected = iter(holm([p_value for p_value in found if p_value is not None]))
+    return [
+        one
+        if one.p_value is None or not one.variation.is_section
+        else replace(one, p_value=next(corrected))
+        for one in effects
+    ]
+
+
+def _effect(db: duckdb.DuckDBPyConnection, ablation: Ablation, one: Variation) -> Effect:
+    pairs = _pairs(db, ablation, one)
+    is_compared = pairs["state"] == COMPARED
+    compared = pairs[is_compared]
+    paired = _compare(compared, one, ablation.samples) if len(compared) else None
+    # How many tokens shorter a model's requests were; the median, for some requests go astray.
+    measured = pairs.groupby("model")["tokens"].median().dropna().to_dict()
+    tokens = {model.id: measured.get(model.id, one.tokens) for model in ablation.models}
+    prices = {model.id: model.prices.prompt for model in ablation.models}
+    costs = [tokens[name] * price * EACH for name, price in prices.items() if price is not None]
+    return Effect(
+        variation=one,
+        run_ids=tuple(sorted(pairs["varied_run"].dropna().unique())),
+        usual_run_ids=tuple(sorted(pairs["usual_run"].dropna().unique())),
+        excluded=Counter(pairs["state"][~is_compared]),
+        tasks=compared["item"].nunique(),
+        paired=paired,
+        p_value=paired.p_value if paired else None,
+        tokens=fmean(tokens.values()),
+        is_measured=measured.keys() >= tokens.keys(),
+        usd=fmean(costs) if len(costs) == len(prices) else None,
+    )
+
+
+def _pairs(db: duckdb.DuckDBPyConnection, ablation: Ablation, one: Variation) -> "pd.DataFrame":
+    """Return each model's scores on each task, with the guidelines and under the variation."""
+    usual = ablation.baseline
+    given = {
+        "models": [model.id for model in ablation.models],
+        "plan": sorted(f"{key.suite}/{key.item_id}" for key in ablation.plan),
+        "samples": ablation.samples,
+        "usual_experiment": usual.experiment,
+        "usual_hash": usual.prompt_hash,
+        "varied_experiment": one.experiment,
+        "varied_hash": one.prompt_hash,
+    }
+    return query(db, "summaries/ablation", given).df()
+
+
+def _compare(pairs: "pd.DataFrame", one: Variation, samples: int) -> Paired:
+    """Compare over all models; what several models did on one task is not independent."""
+    varied, usual = (pairs[name].to_numpy(np.float64) for name in ("varied_score", "usual_score"))
+    _, tasks = np.unique(pairs["item"], return_inverse=True)
+    a, b = (Entry(0, "", name, "", "", "", samples) for name in (one.experiment, "as usual"))
+    compared = compare_scores(a, b, varied, usual, clusters=tasks, units=tasks)
+    interval, error = cautious(differences_of(varied, usual), tasks)
+    return compared.paired._replace(interval=interval, standard_error=error)
 
 
 def plan_table(ablation: Ablation) -> Table:
@@ -51,7 +160,8 @@ def requests_line(ablation: Ablation) -> str:
         (len(ablation.variations), "experiment"),
     ]
     factors = " x ".join(f"{number} {noun}{'' if number == 1 else 's'}" for number, noun in parts)
-    return f"{factors} = {ablation.requests} requests, less those that are answered already."
+    requests = prod(number for number, _ in parts)
+    return f"{factors} = {requests} requests, less those that are answered already."
 
 
 @dataclass(frozen=True)
