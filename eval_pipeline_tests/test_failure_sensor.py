@@ -4,17 +4,17 @@ import logging
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from traceback import format_exception
+from typing import Any, NamedTuple
 
 import dagster as dg
 import pytest
-from dagster._core.definitions.sensor_definition import SensorExecutionData
 
 from eval_pipeline.definitions import build_definitions
 from eval_pipeline.defs import notifications, sensors
-from eval_pipeline.defs.notifications import words_of
+from eval_pipeline.defs.notifications import NotifyError, words_of
 from eval_pipeline.defs.partitions import ONE, PART_OF, RANGE_END, RANGE_START
-from eval_pipeline.defs.sensors import Progress, build_notifications
+from eval_pipeline.defs.sensors import POSTED, build_notifications
 from eval_pipeline.gateways.demo.faults import Faults
 from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.records.base import now
@@ -24,7 +24,8 @@ from eval_pipeline_tests.project import undrawn
 from eval_pipeline_tests.test_notify import SECRET, Webhook, a_webhook
 
 STAGES = ("predictions", "judged")
-FROM_THE_BEGINNING = Progress(seen=-1).model_dump_json()
+FROM_THE_BEGINNING = "-1"
+NOTHING = "There is nothing to tell."
 
 
 @pytest.fixture
@@ -83,12 +84,21 @@ def sensor_of(settings: Settings) -> dg.SensorDefinition:
     return sensor
 
 
+class Ticked(NamedTuple):
+    """What a tick said, and the cursor that it left."""
+
+    said: str | None
+    cursor: str | None
+
+
 def tick(
     settings: Settings, instance: dg.DagsterInstance, cursor: str | None = FROM_THE_BEGINNING
-) -> SensorExecutionData:
-    """What Dagster makes of the failures since the tick before."""
+) -> Ticked:
+    """What comes of the failures since the tick before."""
     with dg.build_sensor_context(instance, cursor=cursor) as context:
-        return sensor_of(settings).evaluate_tick(context)
+        said = sensor_of(settings)(context)
+        assert isinstance(said, dg.SkipReason)
+        return Ticked(said.skip_message, context.cursor)
 
 
 def test_a_failed_run_is_told_with_model_reason_counts_cost_and_link(
@@ -253,8 +263,9 @@ def test_in_a_tick_with_several_failures_those_of_parts_are_not_told(
 
     done = tick(settings, instance, begun.cursor)
 
-    assert [reaction.error for reaction in done.dagster_run_reactions or ()] == [None] * 2
-    assert not tick(settings, instance, done.cursor).dagster_run_reactions
+    assert done.said == "Posted: 2 of 2 failures."
+    assert tick(settings, instance, done.cursor).said == NOTHING
+    assert tick(settings, instance, begun.cursor).said == NOTHING
     assert told_runs(webhook) == [first, last]
     assert before not in told_runs(webhook)
 
@@ -268,11 +279,12 @@ def test_without_a_webhook_the_sensor_is_off_and_says_why(
 
     done = tick(settings, instance)
 
-    assert (done.skip_message, done.dagster_run_reactions) == ("EVALS_WEBHOOK_URL is not set.", [])
+    assert done.said == "EVALS_WEBHOOK_URL is not set."
     assert sensor_of(settings).default_status is dg.DefaultSensorStatus.STOPPED
     on = settings_with(tmp_path, gateway, webhook)
     assert sensor_of(on).default_status is dg.DefaultSensorStatus.RUNNING
-    assert not tick(on, instance, done.cursor).dagster_run_reactions
+    assert tick(on, instance, done.cursor).said == NOTHING
+    assert webhook.posts == []
 
 
 def test_a_webhook_that_fails_fails_the_tick_in_a_sentence_without_the_address(
@@ -286,13 +298,12 @@ def test_a_webhook_that_fails_fails_the_tick_in_a_sentence_without_the_address(
         settings = settings_with(tmp_path, gateway, webhook)
         failing(instance)
 
-        done = tick(settings, instance)
+        with pytest.raises(NotifyError) as raised:
+            tick(settings, instance)
 
-    (reaction,) = done.dagster_run_reactions or ()
     assert len(webhook.posts) == 2
-    assert reaction.error is not None
-    assert "The webhook did not take the message: status 500." in reaction.error.message
-    assert SECRET not in reaction.error.to_string()
+    assert str(raised.value) == "The webhook did not take the message: status 500."
+    assert SECRET not in "".join(format_exception(raised.value))
     assert SECRET not in caplog.text
 
 
@@ -322,17 +333,18 @@ def test_what_the_webhook_did_not_take_is_told_later_in_order_and_once(
     with a_webhook(500, 500, 200) as webhook:
         settings = settings_with(tmp_path, gateway, webhook)
         first, gone, last = (failing(instance) for _ in range(3))
-        down = tick(settings, instance)
+        with pytest.raises(NotifyError):
+            tick(settings, instance)
         instance.delete_run(gone)
         monkeypatch.setattr(notifications, "LATE", timedelta())
 
-        up = tick(settings, instance, down.cursor)
+        up = tick(settings, instance)
 
-        assert not tick(settings, instance, up.cursor).dagster_run_reactions
+        assert tick(settings, instance, up.cursor).said == NOTHING
     assert told_runs(webhook) == [first, first, first, last]
     said = [post["text"].splitlines()[0] for post in webhook.posts]
     assert [line.endswith(" UTC") for line in said] == [False, False, True, True]
-    assert [one.error for one in up.dagster_run_reactions or ()] == [None, None]
+    assert up.said == "Posted: 2 of 2 failures."
 
 
 def test_what_waits_to_be_told_is_bounded_and_the_latest_of_it(
@@ -342,14 +354,16 @@ def test_what_waits_to_be_told_is_bounded_and_the_latest_of_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(sensors, "MOST_WAITING", 2)
-    with a_webhook(404) as webhook:
+    with a_webhook(404, 200) as webhook:
         settings = settings_with(tmp_path, gateway, webhook)
         _, *latest = (failing(instance) for _ in range(3))
+        with pytest.raises(NotifyError):
+            tick(settings, instance)
+        latest = [*latest[1:], failing(instance)]
 
-        half = tick(settings, instance)
-        whole = tick(settings, instance, half.cursor)
+        tick(settings, instance)
 
-    assert Progress.model_validate_json(whole.cursor or "").waiting == tuple(latest)
+    assert told_runs(webhook)[-2:] == latest
 
 
 def test_a_message_that_the_webhook_will_never_take_keeps_no_other_from_being_told(
@@ -359,11 +373,13 @@ def test_a_message_that_the_webhook_will_never_take_keeps_no_other_from_being_to
         settings = settings_with(tmp_path, gateway, webhook)
         refused, taken = failing(instance), failing(instance)
 
-        done = tick(settings, instance)
+        with pytest.raises(NotifyError, match="status 400"):
+            tick(settings, instance)
 
+        assert tick(settings, instance).said == NOTHING
     assert told_runs(webhook) == [refused, taken]
-    assert [one.error is None for one in done.dagster_run_reactions or ()] == [False, True]
-    assert Progress.model_validate_json(done.cursor or "").waiting == ()
+    runs = map(instance.get_run_by_id, (refused, taken))
+    assert [run.tags[POSTED] for run in runs if run] == ["never", "true"]
 
 
 def test_a_tick_that_takes_long_leaves_the_rest_to_the_next(
@@ -379,8 +395,10 @@ def test_a_tick_that_takes_long_leaves_the_rest_to_the_next(
 
     done = tick(settings, instance)
 
-    assert webhook.posts == []
-    assert Progress.model_validate_json(done.cursor or "").waiting == (failed,)
+    assert (webhook.posts, done.said) == ([], "Posted: 0 of 1 failures.")
+    monkeypatch.undo()
+    tick(settings, instance, done.cursor)
+    assert told_runs(webhook) == [failed]
 
 
 def test_of_a_killed_run_it_is_told_how_it_was_killed_and_how_far_it_had_come(

@@ -4,7 +4,7 @@ import logging
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, chdir, contextmanager
+from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import dagster as dg
 import yaml
-from dagster._core.instance.ref import InstanceRef
 from sqlalchemy.exc import OperationalError
 
 from eval_pipeline.defs.partitions import MODELS
@@ -29,7 +28,7 @@ HOME = "DAGSTER_HOME"
 # it here, and a Ctrl-C ends those with a traceback.
 UNCAPTURED = {
     "compute_logs": {
-        "module": "dagster._core.storage.noop_compute_log_manager",
+        "module": "dagster.core.storage.noop_compute_log_manager",
         "class": "NoOpComputeLogManager",
     }
 }
@@ -45,7 +44,7 @@ class HistoryError(MendableError):
 
 @contextmanager
 def dagster_instance(settings: Settings) -> Iterator[dg.DagsterInstance]:
-    """The instance that `dagster` uses in the project root; runs that died are closed first.
+    """Open the instance that `dagster` uses in the project root; close runs that died first.
 
     In production only who may write there closes any: elsewhere its locks may not be seen.
     """
@@ -60,89 +59,59 @@ def dagster_instance(settings: Settings) -> Iterator[dg.DagsterInstance]:
 def instance_as_it_is(
     settings: Settings, *, captured: bool = False
 ) -> Iterator[dg.DagsterInstance]:
-    """The same, and nothing is closed; with or without DAGSTER_HOME.
+    """Open the same and close no run; with or without DAGSTER_HOME.
 
-    What runs wrote to their stderr is at hand only if it is to be (`captured`).
+    What runs wrote to their stderr can be read only if it is `captured`.
     """
-    # dagster.yaml speaks of folders relative to the project root.
-    with chdir(settings.root), ExitStack() as opened:
-        reference = _reference(settings, {} if captured else UNCAPTURED)
-        opened.enter_context(_explained(reference, OperationalError))
-        with _explained(reference, OSError):
-            instance = opened.enter_context(dg.DagsterInstance.from_ref(reference))
-        yield instance
-
-
-@contextmanager
-def instance_from_anywhere(settings: Settings) -> Iterator[dg.DagsterInstance | None]:
-    """To read in, for a thread: it leaves the working directory alone, and makes no new history."""
     folder = _folder(settings)
-    kept = _own_folders(folder, settings.root)
-    base = Path(kept.get("storage", {}).get("sqlite", {}).get("base_dir", folder))
-    # Where history is in a database, there are no such folders.
-    if not (base / "history" / "runs.db").exists() and not _is_elsewhere(folder):
-        yield None
-        return
-    reference = InstanceRef.from_dir(str(folder), overrides={**UNCAPTURED, **kept})
-    with dg.DagsterInstance.from_ref(reference) as instance:
-        yield instance
+    overrides: dict[str, Any] = {} if captured else dict(UNCAPTURED)
+    if folder == settings.data / "dagster":
+        overrides["telemetry"] = {"enabled": False}
+    config = _config(folder, settings.root)
+    with _explained(_history(folder, config), OperationalError):
+        with _explained(_history(folder, config), OSError):
+            if folder == settings.data / "dagster":
+                folder.mkdir(parents=True, exist_ok=True)
+            # Of the public ways to open a folder's instance, the one that takes overrides.
+            instance = dg.DagsterInstance.local_temp(str(folder), {**config, **overrides})
+        with instance:
+            yield instance
 
 
-def _own_folders(folder: Path, root: Path) -> dict[str, Any]:
-    """The folders of dagster.yaml that are relative, as absolute ones."""
-    told = _told(folder)
-    match told:
-        case {"storage": {"sqlite": {"base_dir": str(base)}}}:
-            storage = {"storage": {"sqlite": {"base_dir": str(root / base)}}}
-        case _:
-            storage = {}
-    match told:
-        case {"local_artifact_storage": {"config": {"base_dir": str(base)}, **of_artifacts}}:
-            artifacts = {**of_artifacts, "config": {"base_dir": str(root / base)}}
-            return {**storage, "local_artifact_storage": artifacts}
-    return storage
+def _config(folder: Path, root: Path) -> dict[str, Any]:
+    """Return what dagster.yaml says; its relative folders are meant from the project root."""
 
+    def absolute(value: Any, name: str = "") -> Any:
+        if isinstance(value, dict):
+            return {key: absolute(one, key) for key, one in value.items()}
+        return str(root / value) if name == "base_dir" and isinstance(value, str) else value
 
-def _is_elsewhere(folder: Path) -> bool:
-    """Whether history is kept in something else than files."""
-    storage = _told(folder).get("storage")
-    return isinstance(storage, dict) and "sqlite" not in storage
-
-
-def _told(folder: Path) -> dict[str, Any]:
     path = folder / "dagster.yaml"
-    told = yaml.safe_load(path.read_text("utf-8")) if path.exists() else None
-    return told if isinstance(told, dict) else {}
+    found = yaml.safe_load(path.read_text("utf-8")) if path.exists() else None
+    return absolute(found) if isinstance(found, dict) else {}
+
+
+def _history(folder: Path, config: Mapping[str, Any]) -> Path | None:
+    """Return the folder of history; None if it is in something else than files."""
+    match config.get("storage"):
+        case None:
+            return folder
+        case {"sqlite": sqlite}:
+            return Path(sqlite["base_dir"]) if isinstance(sqlite["base_dir"], str) else folder
+        case _:
+            return None
 
 
 @contextmanager
-def _explained(reference: InstanceRef, error: type[Exception]) -> Iterator[None]:
+def _explained(where: Path | None, error: type[Exception]) -> Iterator[None]:
     """Says where Dagster's history is kept, if this is why it can not be."""
     try:
         yield
     except error as told:
-        storage = reference.storage_data
-        where = Path((storage.config_dict if storage else {}).get("base_dir", "Dagster's history"))
-        raise HistoryError(f"{where.absolute()} can not be written: {_reason(told)}.") from told
-
-
-def _reason(error: Exception) -> str:
-    """Without the SQL and the address that SQLAlchemy adds."""
-    match error:
-        case OperationalError():
-            return str(error.orig)
-        case OSError(strerror=str(words)):
-            return words
-        case _:
-            return str(error)
-
-
-def _reference(settings: Settings, overrides: Mapping[str, Any]) -> InstanceRef:
-    folder = _folder(settings)
-    if folder == settings.data / "dagster":
-        folder.mkdir(parents=True, exist_ok=True)
-        overrides = {**overrides, "telemetry": {"enabled": False}}
-    return InstanceRef.from_dir(str(folder), overrides=dict(overrides))
+        named = where.absolute() if where else "Dagster's history"
+        # Without the SQL and the address that SQLAlchemy adds.
+        reason = told.orig if isinstance(told, OperationalError) else getattr(told, "strerror", "")
+        raise HistoryError(f"{named} can not be written: {reason or told}.") from told
 
 
 def _folder(settings: Settings) -> Path:
@@ -251,10 +220,12 @@ class Waiting(NamedTuple):
 
 
 def look_at_queue(settings: Settings) -> Waiting | None:
-    """How it is now; None where nothing was ever launched."""
-    with instance_from_anywhere(settings) as instance:
-        if instance is None:
-            return None
+    """Return how it is now; None, and no new history, where nothing was ever launched."""
+    folder = _folder(settings)
+    history = _history(folder, _config(folder, settings.root))
+    if history is not None and not (history / "history" / "runs.db").exists():
+        return None
+    with instance_as_it_is(settings) as instance:
         runs = {
             status.value.lower(): instance.get_runs_count(dg.RunsFilter(statuses=[status]))
             for status in STATUSES
@@ -315,20 +286,16 @@ def _daemon(instance: dg.DagsterInstance, settings: Settings) -> Finding:
 
 def runs(journal: Path) -> Iterator[Finding]:
     """Whose process is at work, and whose is gone."""
-    told = (_run(journal, run_id, life) for run_id, life in lock_states(journal).items())
-    found = [one for one in told if one is not None]
-    yield from found or [ok("runs", "None is under way, and none has died.")]
-
-
-def _run(journal: Path, run_id: str, life: LockState) -> Finding | None:
-    match life:
-        case LockState.ALIVE:
-            return ok("runs", f"{run_id[:8]} is under way: {lock_owner(journal, run_id)}.")
-        case LockState.DEAD:
+    states = lock_states(journal).items()
+    found = [(run_id, state) for run_id, state in states if state is not LockState.UNKNOWN]
+    for run_id, state in found:
+        if state is LockState.ALIVE:
+            yield ok("runs", f"{run_id[:8]} is under way: {lock_owner(journal, run_id)}.")
+        else:
             words = f"{run_id[:8]} has died; what was answered is kept."
-            return warning("runs", words, "evals run goes on with it; evals due only closes it.")
-        case LockState.UNKNOWN:
-            return None
+            yield warning("runs", words, "evals run goes on with it; evals due only closes it.")
+    if not found:
+        yield ok("runs", "None is under way, and none has died.")
 
 
 def notifications(settings: Settings) -> Iterator[Finding]:

@@ -1,16 +1,13 @@
 """Sensors: new models, dead runs, and notifications of failures."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from time import monotonic
-from traceback import TracebackException
-from typing import Final, NamedTuple
+from typing import Final
 
 import dagster as dg
-from dagster._core.definitions.run_request import DagsterRunReaction
-from dagster_shared.error import SerializableErrorInfo
-from pydantic import SecretStr, ValidationError
+from pydantic import SecretStr
 
 from eval_pipeline.defs.notifications import NotifyError, message, post, told_of
 from eval_pipeline.defs.partitions import MODELS, PART_OF
@@ -19,7 +16,6 @@ from eval_pipeline.gateways.model_lists import CatalogError
 from eval_pipeline.journal import JournalError
 from eval_pipeline.journal.deployment import may_write, open_journal, refuse_production
 from eval_pipeline.journal.locks import LockState, dead_run_ids, lock_state, remove_lock
-from eval_pipeline.records.base import Record
 from eval_pipeline.runtime import run_async
 from eval_pipeline.settings.settings import WEBHOOK, Settings
 
@@ -143,8 +139,7 @@ def _runs_of(context: dg.SensorEvaluationContext) -> IsOurs:
     here, ours = context.code_location_origin, context.repository_def
 
     def is_ours(run: dg.DagsterRun) -> bool:
-        if (origin := run.remote_job_origin) is not None:
-            location = origin.repository_origin.code_location_origin.location_name
+        if location := _location_of(run):
             return here is not None and location == here.location_name
         # Launched from a terminal.
         if ours is None or not ours.has_job(run.job_name):
@@ -152,6 +147,13 @@ def _runs_of(context: dg.SensorEvaluationContext) -> IsOurs:
         return all(ours.asset_graph.has(key) for key in run.asset_selection or ())
 
     return is_ours
+
+
+def _location_of(run: dg.DagsterRun) -> str | None:
+    """Return the name of the code location that Dagster launched the run from, if it did."""
+    if (origin := run.remote_job_origin) is None:
+        return None
+    return origin.repository_origin.code_location_origin.location_name
 
 
 def _close(instance: dg.DagsterInstance, journal: Path, run_id: str) -> str | None:
@@ -169,30 +171,19 @@ def _close(instance: dg.DagsterInstance, journal: Path, run_id: str) -> str | No
 
 
 FAILURE: Final = dg.DagsterEventType.RUN_FAILURE
+POSTED = "evals/failure_posted"
+"""The tag of a failed run whose message is posted, or never can be: "true" or "never"."""
 MOST_WAITING = 100
-# Dagster waits a minute for a tick, and has another one do again what that did.
+# Dagster waits a minute for a tick.
 LONGEST_TICK_S = 20.0
 
 
-class Progress(Record):
-    """How far the sensor is: the last failure it has seen, and the runs still to be told of.
-
-    Dagster's own sensor for failures would forget a run that could not be told of.
-    """
-
-    seen: int
-    waiting: tuple[str, ...] = ()
-
-
-class Told(NamedTuple):
-    """What a tick has done, in the words of Dagster, and the runs still to be told of."""
-
-    reactions: Sequence[DagsterRunReaction]
-    left: tuple[str, ...]
-
-
 def build_notifications(settings: Settings) -> dg.Definitions:
-    """Notifications of failed runs; they are on if there is a webhook to post them to."""
+    """Notifications of failed runs; they are on if there is a webhook to post them to.
+
+    Dagster's own sensor for failures would forget a run whose message was not delivered. Here the
+    cursor moves on only when every failure after it has its tag.
+    """
     on, off = dg.DefaultSensorStatus.RUNNING, dg.DefaultSensorStatus.STOPPED
 
     @dg.sensor(
@@ -200,112 +191,64 @@ def build_notifications(settings: Settings) -> dg.Definitions:
         description=f"Posts a message to the webhook in {WEBHOOK} when a run has failed: which "
         "model, why, how its questions ended, what it has cost so far, and a link.",
     )
-    def failed_runs(
-        context: dg.SensorEvaluationContext,
-    ) -> Iterator[dg.SkipReason | DagsterRunReaction]:
-        before = _progress(context.cursor)
-        if before is None or settings.webhook is None:
-            context.update_cursor(_from_now_on(context.instance).model_dump_json())
+    def failed_runs(context: dg.SensorEvaluationContext) -> dg.SkipReason:
+        seen, latest = context.cursor or "", context.instance.fetch_run_status_changes(FAILURE, 1)
+        newest = latest.records[0].storage_id if latest.records else -1
+        if settings.webhook is None or not seen.removeprefix("-").isdigit():
+            context.update_cursor(str(newest))
             off = settings.webhook is None
-            yield dg.SkipReason(f"{WEBHOOK} is not set." if off else "It begins with the next.")
-            return
-        found = _look(context, before)
-        told = _tell(context, found.waiting, settings, settings.webhook)
-        context.update_cursor(Progress(seen=found.seen, waiting=told.left).model_dump_json())
-        yield from told.reactions
-        if not told.reactions:
-            yield dg.SkipReason("There is nothing to tell.")
+            return dg.SkipReason(f"{WEBHOOK} is not set." if off else "It begins with the next.")
+        waiting = _waiting(context, int(seen))
+        posted = _post_all(context, waiting, settings, settings.webhook)
+        if posted == len(waiting):
+            context.update_cursor(str(newest))
+        said = f"Posted: {posted} of {len(waiting)} failures."
+        return dg.SkipReason(said if waiting else "There is nothing to tell.")
 
     return dg.Definitions(sensors=[failed_runs])
 
 
-def _progress(cursor: str | None) -> Progress | None:
-    try:
-        return None if cursor is None else Progress.model_validate_json(cursor)
-    except ValidationError:  # that of an older version
-        return None
+def _waiting(context: dg.SensorEvaluationContext, seen: int) -> list[dg.DagsterRun]:
+    """Return the failed runs to post, in the order of their failures; the latest if too many."""
+    since = dg.RunStatusChangeRecordsFilter(FAILURE, after_storage_id=seen)
+    found = context.instance.fetch_run_status_changes(since, limit=MOST_WAITING).records
+    if len(found) == MOST_WAITING:
+        context.log.warning("Only the latest %d failures are posted.", MOST_WAITING)
+    runs = (context.instance.get_run_by_id(one.run_id) for one in reversed(found))
+    return [run for run in runs if run is not None and _is_posted_here(context, run)]
 
 
-def _from_now_on(instance: dg.DagsterInstance) -> Progress:
-    latest = instance.fetch_run_status_changes(FAILURE, limit=1).records
-    return Progress(seen=latest[0].storage_id if latest else -1)
-
-
-def _look(context: dg.SensorEvaluationContext, before: Progress) -> Progress:
-    """The same with the failures since then, as far as they are to be told."""
-    since = dg.RunStatusChangeRecordsFilter(FAILURE, after_storage_id=before.seen)
-    found = context.instance.fetch_run_status_changes(
-        since, ascending=True, limit=MOST_WAITING
-    ).records
-    ids = dict.fromkeys([*before.waiting, *(one.run_id for one in found if _is_told(context, one))])
-    if (too_many := len(ids) - MOST_WAITING) > 0:
-        context.log.warning("%d failures are not told any more: too many wait.", too_many)
-    seen = found[-1].storage_id if found else before.seen
-    return Progress(seen=seen, waiting=tuple(ids)[-MOST_WAITING:])
-
-
-def _is_told(context: dg.SensorEvaluationContext, record: dg.EventLogRecord) -> bool:
-    """What was started in a terminal is told there, and a part by the whole."""
-    run = context.instance.get_run_by_id(record.run_id)
-    if run is None or not _is_from_here(context, run):
-        return False
+def _is_posted_here(context: dg.SensorEvaluationContext, run: dg.DagsterRun) -> bool:
+    """What was started in a terminal fails there; a part is posted by the whole."""
     if whole := run.tags.get(PART_OF):
-        context.log.info("Run %s is part of run %s, which tells.", run.run_id, whole)
-    return whole is None
+        context.log.info("Run %s is part of run %s, which is posted.", run.run_id, whole)
+    here = context.code_location_origin
+    is_from_here = _location_of(run) == (here.location_name if here else None)
+    return is_from_here and whole is None and POSTED not in run.tags
 
 
-def _is_from_here(context: dg.SensorEvaluationContext, run: dg.DagsterRun) -> bool:
-    here, origin = context.code_location_origin, run.remote_job_origin
-    if here is None or origin is None:
-        return here is None and origin is None
-    launched = origin.repository_origin
-    return (launched.code_location_origin.location_name, launched.repository_name) == (
-        here.location_name,
-        context.repository_name,
-    )
-
-
-def _tell(
+def _post_all(
     context: dg.SensorEvaluationContext,
-    waiting: tuple[str, ...],
+    waiting: Sequence[dg.DagsterRun],
     settings: Settings,
     webhook: SecretStr,
-) -> Told:
-    """Posts one after another, until there is no time left or the webhook takes no more."""
-    reactions: list[DagsterRunReaction] = []
-    until = monotonic() + LONGEST_TICK_S
-    for place, run_id in enumerate(waiting):
+) -> int:
+    """Post one after another until time is up; return how many, or raise what went wrong."""
+    posted, failed, until = 0, None, monotonic() + LONGEST_TICK_S
+    for run in waiting:
         if monotonic() > until:
-            return Told(reactions, waiting[place:])
-        run = context.instance.get_run_by_id(run_id)
-        if run is None:  # somebody has deleted it
-            continue
-        error = _post(context, run, settings, webhook)
-        told = None if error is None else _as_dagster_has_it(error)
-        reactions.append(DagsterRunReaction(run, told, dg.DagsterRunStatus.FAILURE))
-        if isinstance(error, NotifyError) and not error.never:
-            return Told(reactions, waiting[place:])
-    return Told(reactions, ())
-
-
-def _post(
-    context: dg.SensorEvaluationContext,
-    run: dg.DagsterRun,
-    settings: Settings,
-    webhook: SecretStr,
-) -> Exception | None:
-    try:
-        post(webhook, message(told_of(run, context.instance, settings), settings.redact))
-    except NotifyError as error:
-        later = "It is not tried again." if error.never else "It is tried again later."
-        context.log.warning("Run %s is not told of. %s %s", run.run_id, error, later)
-        return error
-    except Exception as error:  # what can not be told must not keep others from being told
-        context.log.exception("Run %s can not be told of.", run.run_id)
-        return error
-    return None
-
-
-def _as_dagster_has_it(error: Exception) -> SerializableErrorInfo:
-    """With this the tick fails, and Dagster notes all the same how far it was."""
-    return SerializableErrorInfo.from_traceback(TracebackException.from_exception(error))
+            break
+        try:
+            post(webhook, message(told_of(run, context.instance, settings), settings.redact))
+        except Exception as error:  # must not keep other runs from being posted
+            if isinstance(error, NotifyError) and not error.never:
+                raise
+            context.log.exception("Run %s can not be posted, and is not tried again.", run.run_id)
+            failed = error
+            context.instance.add_run_tags(run.run_id, {POSTED: "never"})
+        else:
+            context.instance.add_run_tags(run.run_id, {POSTED: "true"})
+        posted += 1
+    if failed is not None:
+        raise failed
+    return posted
