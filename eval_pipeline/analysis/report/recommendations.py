@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
+from itertools import filterfalse
 
 from eval_pipeline.analysis.patterns import MOST_NAMED, Kind, Pattern, some
 from eval_pipeline.analysis.report.data import (
@@ -34,13 +35,14 @@ def recommendations(data: ReportData) -> dict[str, list[str]]:
     failed = {one: names.intersection(one.items) for one in data.patterns}
     shared = {one: failed[one] - settled for one in failed if _is_suspect(one)}
     common = {one: failed[one] for one in failed if one.kind is not Kind.ITEM and failed[one]}
+    patterned = set().union(*common.values())
     repeated: dict[str, set[str]] = defaultdict(set)
     for row in blamed:
-        if (repeats := data.repeats(row)) and name_of(row) not in set().union(*common.values()):
+        if name_of(row) not in patterned and (repeats := data.repeats(row)):
             repeated[link(repeats[0].run)].add(name_of(row))
     single = names.difference(*shared.values(), *common.values(), *repeated.values())
-    config = [row for row in data.actionable if _is_configured(row)]
-    evals = [row for row in data.actionable if row not in config]
+    config = list(filter(_is_configured, data.actionable))
+    evals = list(filterfalse(_is_configured, data.actionable))
     return {
         "Eval improvements": [
             *_by_item(evals),
