@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from eval_pipeline.analysis.failures import failures_of, find_failed, to_analyse
+from eval_pipeline.analysis.failures import chosen_runs, failures_of, to_analyse
 from eval_pipeline.cli.output import results
 from eval_pipeline.settings.settings import Settings
 from eval_pipeline_tests.failing import ESCAPE, FAULTY, TASK, a_failed_exam
@@ -36,7 +36,7 @@ def test_failures_are_those_of_the_judge_that_stands_with_what_is_known_of_why(
 ) -> None:
     settings = Settings.from_env({"EVALS_SETTINGS": str(exam / "eval_pipeline.toml")})
     with results(settings) as db:
-        runs = find_failed(db, "latest")
+        runs = chosen_runs(db, "latest")
         rows, wrong = failures_of(db, runs), to_analyse(db, runs)
 
     about = ("item_id", "went", "judge", "judge_version", "failed_step", "classification", "error")

@@ -12,8 +12,8 @@ from markdown_it import MarkdownIt
 from rich.console import Console
 
 from eval_pipeline.analysis.patterns import Kind
-from eval_pipeline.analysis.report import failures as failing
-from eval_pipeline.analysis.report.failures import MOST_IN_FULL
+from eval_pipeline.analysis.report import data as report_data
+from eval_pipeline.analysis.report.data import MOST_IN_FULL
 from eval_pipeline.analysis.report.paths import ReportError, edited_copies, notes_of
 from eval_pipeline.analysis.tables import HEADINGS as WHOSE
 from eval_pipeline.analysis.tables import analysed_table
@@ -240,7 +240,7 @@ def test_no_text_can_break_out_of_its_place(tmp_path: Path, text: str) -> None:
 def test_no_text_can_break_out_of_a_line(
     tmp_path: Path, text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(failing, "MOST_IN_FULL", 0)
+    monkeypatch.setattr(report_data, "MOST_IN_FULL", 0)
     told = dict.fromkeys(("suite", "failed_step", "error", "gap"), text)
     failures = [a_failure(text, **told), a_failure(text, suite=text, classification="KNOWN_GAP")]
 

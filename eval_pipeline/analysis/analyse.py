@@ -2,22 +2,24 @@
 
 import asyncio
 import logging
-from collections import defaultdict
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import groupby
+from operator import attrgetter
 from threading import Lock
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import duckdb
 from pydantic import AwareDatetime, ConfigDict
 
 from eval_pipeline.analysis.analyst import Analyst
 from eval_pipeline.analysis.evidence import Evidence, read_found
-from eval_pipeline.analysis.failures import Failure, find_failed, find_latest, to_analyse
+from eval_pipeline.analysis.failures import Failure, to_analyse
 from eval_pipeline.evaluation.budget import SpendTracker, price_warning
 from eval_pipeline.evaluation.catalog import look_up
-from eval_pipeline.evaluation.estimate import average_usage
+from eval_pipeline.evaluation.estimate import average_usage, mean
 from eval_pipeline.evaluation.requests import ModelClient, model_client
 from eval_pipeline.evaluation.workers import (
     StageProgress,
@@ -75,64 +77,44 @@ class Scope(NamedTuple):
         ]
 
 
-def chosen_runs(
-    db: duckdb.DuckDBPyConnection, name: str | None, models: Sequence[str] = ()
-) -> list[FoundRun]:
-    """Return the runs of that name, or the latest of each model and experiment.
-
-    Only those that `models` match: ids, parts of them, or patterns such as `demo/*`.
-    """
-    return find_latest(db, models) if name is None else find_failed(db, name, models)
-
-
 def scope_of(
     db: duckdb.DuckDBPyConnection, runs: Sequence[FoundRun], at_work: Collection[str]
 ) -> Scope:
     """Return what to analyse in these runs; `at_work` are launches whose process is alive."""
     meant = {(run.run_id, run.model) for run in runs}
-    rows = [row for row in run_rows(db, at_work) if (row["run_id"], row["model"]) in meant]
-    wrong = to_analyse(db, runs)
-    about = {(one.run_id, one.model) for one in wrong}
-    ready = [row for row in rows if (row["run_id"], row["model"]) in about and not _is_going(row)]
-    kept = {(row["run_id"], row["model"]) for row in ready}
-    others = (row for row in rows if (row["run_id"], row["model"]) not in kept)
-    return Scope(
-        ready,
-        [one for one in wrong if (one.run_id, one.model) in kept],
-        [_why_not(row) for row in others],
-    )
+    wrong = {name: list(some) for name, some in groupby(to_analyse(db, runs), attrgetter("run"))}
+    ready: dict[tuple[str, str], Row] = {}
+    passed_over = []
+    for row in run_rows(db, at_work):
+        if (name := (row["run_id"], row["model"])) not in meant:
+            continue
+        # More is to come, unless the launch of a complete run is still publishing.
+        if name in wrong and row["state"] is not State.RUNNING:
+            ready[name] = row
+        else:
+            passed_over.append(_why_not(row))
+    failures = [one for name in wrong if name in ready for one in wrong[name]]
+    return Scope(list(ready.values()), failures, passed_over)
 
 
 def _why_not(run: Row) -> PassedOver:
-    if _is_going(run):
-        said = f"{_named(run)} is still going: analyze it when it is done."
-        return PassedOver(said, is_early=True)
-    if not run["judged"]:
-        return PassedOver(_without_verdicts(run), is_early=True)
-    right = f"{_named(run)}: nothing is wrong among {run['judged']} judged replies."
-    left = run["next_step"]
-    return PassedOver(f"{right} {_what_is_left(run)}" if left else right, is_early=bool(left))
-
-
-def _without_verdicts(run: Row) -> str:
-    """Return why the run has no verdicts yet."""
-    again = f"evals fix {run['run_id'][:8]}"
-    if run["answered"]:
-        return f"{_named(run)} is not judged yet: {again}{'' if run['failed'] else ' --judge'}"
-    if run["failed"]:
-        return f"{_named(run)}: no reply came, {NOT_THE_MODEL_S}. To ask again: {again}"
-    return f"{_named(run)}: nobody was asked yet. To go on: {run['next_step']}"
-
-
-def _what_is_left(run: Row) -> str:
-    if run["failed"]:
-        return f"{run['failed']} failed on the way, {NOT_THE_MODEL_S}: {run['next_step']}"
-    return f"But it is not complete: {run['next_step']}"
-
-
-def _is_going(run: Row) -> bool:
-    """Return whether more is to come; the launch of a complete run may still be publishing."""
-    return run["state"] is State.RUNNING
+    name, left, again = _named(run), run["next_step"], f"evals fix {run['run_id'][:8]}"
+    if run["state"] is State.RUNNING:
+        said = f"{name} is still going: analyze it when it is done."
+    elif run["judged"]:
+        said = f"{name}: nothing is wrong among {run['judged']} judged replies."
+        if left and run["failed"]:
+            said += f" {run['failed']} failed on the way, {NOT_THE_MODEL_S}: {left}"
+        elif left:
+            said += f" But it is not complete: {left}"
+        return PassedOver(said, is_early=bool(left))
+    elif run["answered"]:
+        said = f"{name} is not judged yet: {again}{'' if run['failed'] else ' --judge'}"
+    elif run["failed"]:
+        said = f"{name}: no reply came, {NOT_THE_MODEL_S}. To ask again: {again}"
+    else:
+        said = f"{name}: nobody was asked yet. To go on: {left}"
+    return PassedOver(said, is_early=True)
 
 
 def _named(run: Row) -> str:
@@ -207,7 +189,7 @@ class _DiagnosisBrief(Record):
 
 
 _DIAGNOSIS_BRIEFS = Stream(DIAGNOSES.name, _DiagnosisBrief)
-_Items = Mapping[ItemKey, Item]
+_Read = Callable[[Sequence[Failure]], Coroutine[Any, Any, dict[Failure, Evidence]]]
 
 
 @dataclass(frozen=True)
@@ -219,7 +201,7 @@ class _Analyse:
     journal: Journal
     ledger: SpendTracker
     fresh: bool
-    items: dict[str, _Items] = field(default_factory=dict)
+    items: dict[str, Mapping[ItemKey, Item]] = field(default_factory=dict)
     loading: Lock = field(default_factory=Lock)
 
     async def run(self, model: str, failures: Sequence[Failure], tally: StageProgress) -> None:
@@ -235,7 +217,9 @@ class _Analyse:
             async with holding(self.journal.claim(DIAGNOSES, model)):
                 pending = await in_a_thread(self._pending, model, failures)
                 tally.planned = sum(map(len, pending.values()))
-                self._warn(tally)
+                warning = price_warning(self.analyst.model, self.settings.budget)
+                if warning and pending:
+                    tally.warn(warning)
                 for run_id, failed in pending.items():
                     if not tally.failed:
                         with about(run_id=run_id):
@@ -253,11 +237,16 @@ class _Analyse:
         read = partial(in_a_thread, self._read, model, run_id)
         async with unless_stopped():
             await self._announce(run_id, tally, failures, read)
-        shelf = _Shelf(failures, read)
+        reading: dict[int, asyncio.Task[dict[Failure, Evidence]]] = {}
         async with self.journal.writer(DIAGNOSES, model, run_id) as writer:
 
-            async def do(failure: Failure) -> None:
-                evidence = await shelf.take(failure)
+            async def do(numbered: tuple[int, Failure]) -> None:
+                number, failure = numbered
+                first = number - number % READ_AT_ONCE
+                if first not in reading:
+                    few = failures[first : first + READ_AT_ONCE]
+                    reading[first] = asyncio.create_task(read(few))
+                evidence = (await reading[first]).pop(failure, None)
                 if evidence is None:
                     tally.planned -= 1
                     log.warning("%s: the reply to %s is gone.", model, failure.item_id)
@@ -266,7 +255,7 @@ class _Analyse:
                 given = await self.analyst.explain(evidence, ask)
                 await pool.record(self._diagnosis(evidence, given), writer)
 
-            await pool.work_through(failures, do)
+            await pool.work_through(enumerate(failures), do)
         await compact(self.journal, DIAGNOSES, model, run_id)
 
     def _diagnosis(self, evidence: Evidence, given: ParsedReply[Explanation]) -> Diagnosis:
@@ -297,7 +286,7 @@ class _Analyse:
         )
 
     async def _announce(
-        self, run_id: str, tally: StageProgress, failures: Sequence[Failure], read: "_Read"
+        self, run_id: str, tally: StageProgress, failures: Sequence[Failure], read: _Read
     ) -> None:
         """Says what is to be done and what it may cost, judged by the first of it."""
         usd = await self._guess_usd(failures, read)
@@ -308,34 +297,23 @@ class _Analyse:
         what = f"{len(failures)} failures of run {run_id[:8]} to analyse"
         log.info("%s: %s by %s%s, %s", tally.model, what, self.analyst.model.id, simulated, cost)
 
-    async def _guess_usd(self, failures: Sequence[Failure], read: "_Read") -> float | None:
+    async def _guess_usd(self, failures: Sequence[Failure], read: _Read) -> float | None:
+        """Return the cost by what was explained lately, else by what is to be read at first."""
         if not self.analyst.model.prices.known:
             return None
-        by_suite: dict[str, list[Failure]] = defaultdict(list)
-        for failure in failures:
-            by_suite[failure.suite].append(failure)
-        known = await in_a_thread(
-            average_usage, self.journal, DIAGNOSES, failures[0].model, by_suite
-        )
-        usd = 0.0
-        for suite, some in by_suite.items():
+        usd, suites = 0.0, Counter(one.suite for one in failures)
+        known = await in_a_thread(average_usage, self.journal, DIAGNOSES, failures[0].model, suites)
+        for suite, times in suites.items():
             each = known[suite].cost_usd
-            usd += len(some) * (await self._guess_one_usd(some, read) if each is None else each)
+            if each is None:
+                few = [one for one in failures if one.suite == suite][:READ_AT_ONCE]
+                requests = map(self.analyst.request, (await read(few)).values())
+                each = mean(self.asking.forecast.guess(one).cost_usd for one in requests) or 0.0
+            usd += times * each
         return usd
 
-    async def _guess_one_usd(self, failures: Sequence[Failure], read: "_Read") -> float:
-        """By what the analyst has to read about the first of them."""
-        few = (await read(failures[:READ_AT_ONCE])).values()
-        guesses = [self.asking.forecast.guess(self.analyst.request(one)).cost_usd for one in few]
-        return sum(guesses) / max(len(guesses), 1)
-
-    def _warn(self, tally: StageProgress) -> None:
-        warning = price_warning(self.analyst.model, self.settings.budget)
-        if warning and tally.planned:
-            tally.warn(warning)
-
     def _pending(self, model: str, failures: Sequence[Failure]) -> dict[str, list[Failure]]:
-        """What has no explanation yet, by run."""
+        """Return what has no explanation yet, by run."""
         by_run: dict[str, list[Failure]] = defaultdict(list)
         for failure in failures:
             if self._item(failure).question:  # some were imported by their ids alone
@@ -344,31 +322,25 @@ class _Analyse:
         return {run_id: failed for run_id, failed in left.items() if failed}
 
     def _unexplained(self, model: str, run_id: str, failures: Sequence[Failure]) -> list[Failure]:
+        """Return those not explained in the light of all faults of the task that are known now."""
         by = (self.analyst.model.id, self.analyst.version)
-        last: dict[tuple[str, str, str], _DiagnosisBrief] = {}
-        for said in self.journal.read(_DIAGNOSIS_BRIEFS, model, run_id):
-            if (said.analyst, said.analyst_version) == by and self._stands(said):
-                about = (said.prediction_id, said.judge, said.judge_version)
-                last[about] = max(last.get(about, said), said, key=lambda one: one.finished_at)
-        return [
+        said = [
             one
-            for one in failures
-            if not self._explains(last.get((one.prediction_id, one.judge, one.judge_version)), one)
+            for one in self.journal.read(_DIAGNOSIS_BRIEFS, model, run_id)
+            if (one.analyst, one.analyst_version) == by and one.outcome is Outcome.OK
+            if one.launch == self.launch or not self.fresh
         ]
+        said.sort(key=attrgetter("finished_at"))
+        known = {(one.prediction_id, one.judge, one.judge_version): one.gaps_hash for one in said}
+        return [one for one in failures if known.get(one.verdict, "") != self._gaps_hash(one)]
 
-    def _explains(self, said: _DiagnosisBrief | None, failure: Failure) -> bool:
-        """Whether it does so in the light of all faults of the task that are known now."""
-        return said is not None and said.gaps_hash == gaps_hash(self._item(failure))
-
-    def _stands(self, diagnosis: _DiagnosisBrief) -> bool:
-        """Whether it is an explanation that need not be given again."""
-        again = self.fresh and diagnosis.launch != self.launch
-        return diagnosis.outcome is Outcome.OK and not again
+    def _gaps_hash(self, failure: Failure) -> str | None:
+        return gaps_hash(self._item(failure))
 
     def _read(
         self, model: str, run_id: str, failures: Sequence[Failure]
     ) -> dict[Failure, Evidence]:
-        """All that is known of a few failures; the warehouse is closed again before any asking."""
+        """Return all that is known of a few failures; no asking keeps the warehouse open."""
         warehouse = Warehouse(self.settings.database, self.journal)
         with warehouse.reading() as db:
             found = read_found(db, run_id, model, failures)
@@ -380,26 +352,3 @@ class _Analyse:
             if version not in self.items:
                 self.items[version] = past_items(self.journal, version)
         return self.items[version][ItemKey(failure.suite, failure.item_id)]
-
-
-_Read = Callable[[Sequence[Failure]], Awaitable[dict[Failure, Evidence]]]
-
-
-class _Shelf:
-    """The evidence of failures that are taken in their order: a few of them at a time are read."""
-
-    def __init__(self, failures: Sequence[Failure], read: _Read) -> None:
-        self._failures = failures
-        self._places = {failure: place for place, failure in enumerate(failures)}
-        self._read = read
-        self._there: dict[Failure, Evidence | None] = {}
-        self._reading = asyncio.Lock()
-
-    async def take(self, failure: Failure) -> Evidence | None:
-        """What is known of the failure; None if its reply is not there any more."""
-        async with self._reading:
-            if failure not in self._there:
-                place = self._places[failure]
-                few = self._failures[place : place + READ_AT_ONCE]
-                self._there |= {**dict.fromkeys(few), **await self._read(few)}
-            return self._there.pop(failure)

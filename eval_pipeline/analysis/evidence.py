@@ -81,8 +81,7 @@ def read_found(
         )
         for row in rows(query(db, "summaries/failure_evidence", given))
     }
-    keys = {one: (one.prediction_id, one.judge, one.judge_version) for one in failures}
-    return {one: found[key] for one, key in keys.items() if key in found}
+    return {one: found[one.verdict] for one in failures if one.verdict in found}
 
 
 def _of_question(question: ExamQuestion, evidence: Evidence) -> Iterator[Part]:

@@ -52,32 +52,38 @@ class Failure(NamedTuple):
     reason: str
     extracted_answer: str | None
 
+    @property
+    def run(self) -> tuple[str, str]:
+        """Return the id of its run and its model."""
+        return self.run_id, self.model
 
-def find_failed(
-    db: duckdb.DuckDBPyConnection, name: str, models: Sequence[str] = ()
+    @property
+    def verdict(self) -> tuple[str, str, str]:
+        """Return what names its verdict within the run."""
+        return self.prediction_id, self.judge, self.judge_version
+
+
+def chosen_runs(
+    db: duckdb.DuckDBPyConnection, name: str | None, models: Sequence[str] = ()
 ) -> list[FoundRun]:
-    """The runs of that name (see `find_runs`), of all models or of those that `models` mean.
+    """Return the runs of that name (see `find_runs`), or the latest of each model and experiment.
 
-    The latest run is then the latest of such a model.
+    Only those that `models` match: ids, parts of them, or patterns such as `demo/*`. The latest
+    run is then the latest of such a model.
     """
-    if not models:
+    if name is not None and not models:
         return find_runs(db, name)
-    known = run_rows(db, (), latest=True)
-    meant = _all_meant(models, [row["model"] for row in known], "run of a model")
-    newest = next(row["run_id"] for row in known if row["model"] in meant)
-    found = find_runs(db, newest if name == LATEST else name)
-    there = [run.model for run in found]
-    meant = _all_meant(models, there, "model", where=f" in run {found[0].run_id[:8]}")
-    return [run for run in found if run.model in meant]
-
-
-def find_latest(db: duckdb.DuckDBPyConnection, models: Sequence[str] = ()) -> list[FoundRun]:
-    """The latest run of each model and experiment, or of those models that `models` mean."""
-    known = [FoundRun.of(row) for row in run_rows(db, (), latest=True)]
-    if not known:
+    found = [FoundRun.of(row) for row in run_rows(db, (), latest=True)]
+    if not found:
         raise RunError("There are no runs yet: evals run")
-    meant = _all_meant(models, [run.model for run in known], "run of a model")
-    return [run for run in known if not models or run.model in meant]
+    where, noun = "", "run of a model"
+    if name is not None:
+        meant = _all_meant(models, [run.model for run in found], noun)
+        newest = next(run.run_id for run in found if run.model in meant)
+        found = find_runs(db, newest if name == LATEST else name)
+        where, noun = f" in run {found[0].run_id[:8]}", "model"
+    meant = _all_meant(models, [run.model for run in found], noun, where=where)
+    return [run for run in found if not models or run.model in meant]
 
 
 def _all_meant(

@@ -48,7 +48,7 @@ def failures(
 ) -> None:
     """List what failed in a run: items with step, reason and whose fault it was."""
     from eval_pipeline.analysis.failures import as_json as told
-    from eval_pipeline.analysis.failures import documents_of, find_failed
+    from eval_pipeline.analysis.failures import chosen_runs, documents_of
     from eval_pipeline.analysis.tables import debug_line, failures_tables, totals_lines
     from eval_pipeline.journal.locks import running_run_ids
     from eval_pipeline.results.runs import named_judges
@@ -58,7 +58,7 @@ def failures(
     at_work, judges = running_run_ids(settings.journal), named_judges(settings.judge)
     with results(settings) as db:
         document = told(
-            db, find_failed(db, run, [model] if model else ()), at_work=at_work, judges=judges
+            db, chosen_runs(db, run, [model] if model else ()), at_work=at_work, judges=judges
         )
     if as_json:
         return print_json(document)

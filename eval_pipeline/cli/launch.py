@@ -10,7 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from eval_pipeline.analysis.analyse import PassedOver, Scope, analyst_of, chosen_runs, scope_of
+from eval_pipeline.analysis.analyse import PassedOver, Scope, analyst_of, scope_of
+from eval_pipeline.analysis.failures import chosen_runs
 from eval_pipeline.analysis.report.write import reports_on
 from eval_pipeline.analysis.tables import analysed_table
 from eval_pipeline.cli.interrupts import end_in_order

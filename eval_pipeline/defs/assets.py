@@ -5,7 +5,8 @@ from typing import Any
 
 import dagster as dg
 
-from eval_pipeline.analysis.analyse import Scope, analyse, analyst_of, chosen_runs, scope_of
+from eval_pipeline.analysis.analyse import Scope, analyse, analyst_of, scope_of
+from eval_pipeline.analysis.failures import chosen_runs
 from eval_pipeline.analysis.report.write import fail_if_not_written, write_reports
 from eval_pipeline.defs import checks
 from eval_pipeline.defs.automation import condition

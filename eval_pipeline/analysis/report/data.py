@@ -1,11 +1,12 @@
 """The contents of a report: a run, its failures, their patterns and the runs before it."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from typing import NamedTuple
+from urllib.parse import quote
 
 from eval_pipeline.analysis.failures import WRONG
 from eval_pipeline.analysis.patterns import Pattern
@@ -18,6 +19,8 @@ from eval_pipeline.text import fenced, plain, printable
 
 ANSWER = "answer"
 """Where questions fail, which have no steps."""
+MOST_IN_FULL = 200
+"""Failures with all that is known of them; a longer report is too long to read."""
 LONGEST_LINE, LONGEST_TEXT = 300, 2000
 MOST_LINES, MOST_CHARACTERS = 60, 4000
 # Much as in the patterns: names, places and numbers differ where the error is the same.
@@ -43,11 +46,6 @@ class Recorded(NamedTuple):
     is_later: bool
     """True if it was done after the run was opened, which it could not help."""
 
-    @property
-    def should_have_helped(self) -> bool:
-        """Return whether it was done before the run."""
-        return self.action.is_done and not self.is_later
-
 
 @dataclass(frozen=True)
 class ReportData:
@@ -70,38 +68,75 @@ class ReportData:
         return f"{self.run['model']}@{self.run['run_id'][:ID_CHARACTERS]}"
 
     @cached_property
-    def wrong(self) -> Sequence[Row]:
+    def wrong(self) -> list[Row]:
         """Return the failures that say something about the model, by suite and item."""
         found = (row for row in self.failures if row["went"] == WRONG)
         return sorted(found, key=lambda row: (row["suite"], row["item_id"], row["sample"]))
 
-    @cached_property
-    def infrastructure(self) -> Sequence[Row]:
+    @property
+    def infrastructure(self) -> list[Row]:
         """Return the failures that say nothing about the model."""
         return [row for row in self.failures if row["went"] != WRONG]
 
-    def classified(self, *wanted: Classification) -> list[Row]:
-        """Return the failures that have one of these classifications."""
+    @property
+    def in_full(self) -> list[Row]:
+        """Return the failures that people can do most about, as many as can be read."""
+        return [row for row in self.wrong if id(row) in self._in_full]
+
+    @property
+    def in_brief(self) -> list[Row]:
+        """Return the other failures."""
+        return [row for row in self.wrong if id(row) not in self._in_full]
+
+    @cached_property
+    def _in_full(self) -> set[int]:
+        def rank(row: Row) -> int:
+            if self.recorded(row):
+                return 0
+            return {None: 3, Classification.MODEL_FAULT: 2}.get(row["classification"], 1)
+
+        return {id(row) for row in sorted(self.wrong, key=rank)[:MOST_IN_FULL]}
+
+    @property
+    def analysts(self) -> list[tuple[str, bool]]:
+        """Return the ids of the analysts, and whether they are simulated."""
+        found = {row["analyst"]: row["analyst_simulated"] for row in self.wrong if row["analyst"]}
+        return sorted(found.items())
+
+    def classified(self, *wanted: Classification | None) -> list[Row]:
+        """Return the wrong replies that have one of these classifications."""
         return [row for row in self.wrong if row["classification"] in wanted]
 
     @property
-    def unfair(self) -> Sequence[Row]:
+    def actionable(self) -> list[Row]:
+        """Return the failures that are not the model's fault, and not a known gap already."""
+        return self.classified(Classification.OVERLY_STRICT, Classification.AMBIGUOUS_TASK)
+
+    @property
+    def unfair(self) -> list[Row]:
         """Return the failures that are not the model's fault."""
         return self.classified(*(one for one in Classification if one.is_unfair))
 
-    def repeats(self, row: Row) -> Iterator[Repeat]:
-        """Yield the earlier runs in which the item failed, the latest first."""
-        for run in self.earlier:
-            if others := run.failures.get(name_of(row)):
-                yield Repeat(run, _is_same_error(row, others))
+    def repeats(self, row: Row) -> list[Repeat]:
+        """Return the earlier runs in which the item failed, the latest first."""
+        found = ((run, run.failures.get(name_of(row))) for run in self.earlier)
+        return [Repeat(run, _is_same_error(row, others)) for run, others in found if others]
 
-    def recorded(self, row: Row) -> Iterator[Recorded]:
-        """Yield what people noted about the item before, the latest first."""
-        for run in self.earlier:
-            for action in run.actions:
-                if action.is_about(row["suite"], row["item_id"]):
-                    day = action.day
-                    yield Recorded(run, action, bool(day and day > self.opened.date()))
+    def recorded(self, row: Row) -> list[Recorded]:
+        """Return what people noted about the item before, the latest first."""
+        return [
+            Recorded(run, action, bool(action.day and action.day > self.opened.date()))
+            for run in self.earlier
+            for action in run.actions
+            if action.is_about(row["suite"], row["item_id"])
+        ]
+
+
+def link(run: EarlierRun) -> str:
+    """Return the name of an earlier run, with a link to its report in the same folder."""
+    if run.report is None:
+        return f"run {inline(run.run_id[:ID_CHARACTERS])} of {run.opened:%Y-%m-%d}"
+    return f"[{inline(run.report.stem)}]({quote(run.report.name)})"
 
 
 def name_of(row: Row) -> str:

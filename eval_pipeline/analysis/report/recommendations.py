@@ -1,11 +1,18 @@
-"""What to do about the failures, grouped by who can do it."""
+"""What to do about the failures, grouped by who can do it, as lines of Markdown."""
 
-from collections.abc import Collection, Iterator, Sequence
-from enum import StrEnum
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator
+from itertools import filterfalse
 
 from eval_pipeline.analysis.patterns import MOST_NAMED, Kind, Pattern, some
-from eval_pipeline.analysis.report.data import LONGEST_TEXT, ReportData, inline, name_of, step_of
-from eval_pipeline.analysis.report.failures import link
+from eval_pipeline.analysis.report.data import (
+    LONGEST_TEXT,
+    ReportData,
+    inline,
+    link,
+    name_of,
+    step_of,
+)
 from eval_pipeline.records.diagnosis import Classification
 from eval_pipeline.results.runs import Row
 
@@ -13,154 +20,117 @@ SUSPECT, LEAST_MODELS = 0.8, 3
 """From which share of how many models on an item that they fail is worth a look."""
 MOST_TO_LOOK_AT = 25
 """Items that are named where each is to be looked at."""
+UNPATTERNED = "The model's fault, in no pattern and not seen before"
 _CONFIGURED = {"lint", "typecheck", "install", "deploy"}
 """Steps that fail by rules and versions, which are set for many tasks at once."""
 
 
-class Group(StrEnum):
-    """Where something is to be done."""
-
-    EVALS = "Eval improvements"
-    CONFIG = "Lint or config changes"
-    MODEL = "Model-specific notes"
-    NOTHING = "No action needed"
-
-
-def recommendations_text(data: ReportData) -> str:
-    """Every classified failure in a group, or in two; all of the groups are there."""
-    parts = ["## Recommendations"]
-    if left := sum(not row["classification"] for row in data.wrong):
-        parts.append(f"Not classified yet, and so in none of the groups: {left}.")
-    if by_people := [row for row in data.wrong if row["overridden"]]:
-        said = [f"{name_of(row)} ({row['classification']})" for row in by_people]
-        parts.append(f"Set by a person: {_named(said, MOST_TO_LOOK_AT)}.")
-    if in_vain := list(_in_vain(data)):
-        parts.append("\n".join(in_vain))
-    for group, lines in _groups(data).items():
-        parts += [f"### {group}", "\n".join(lines) or "None."]
-    return "\n\n".join(parts)
-
-
-def _groups(data: ReportData) -> dict[Group, list[str]]:
-    evals, config = _unfair(data)
-    blamed = _Blamed(data, {name_of(row) for row in (*evals, *config)})
+def recommendations(data: ReportData) -> dict[str, list[str]]:
+    """Return what to do, by where: every classified failure is in a group, or in two."""
+    blamed = data.classified(Classification.MODEL_FAULT)
+    names = set(map(name_of, blamed))
+    # Of these another sample is unfair, or a person has decided already.
+    by_people = (row for row in blamed if row["overridden"])
+    settled = set(map(name_of, (*data.actionable, *by_people)))
+    failed = {one: names.intersection(one.items) for one in data.patterns}
+    shared = {one: failed[one] - settled for one in failed if _is_suspect(one)}
+    common = {one: failed[one] for one in failed if one.kind is not Kind.ITEM and failed[one]}
+    patterned = set().union(*common.values())
+    repeated: dict[str, set[str]] = defaultdict(set)
+    for row in blamed:
+        if name_of(row) not in patterned and (repeats := data.repeats(row)):
+            repeated[link(repeats[0].run)].add(name_of(row))
+    single = names.difference(*shared.values(), *common.values(), *repeated.values())
+    config = list(filter(_is_configured, data.actionable))
+    evals = list(filterfalse(_is_configured, data.actionable))
     return {
-        Group.EVALS: [*_by_item(evals), *blamed.to_look_at()],
-        Group.CONFIG: list(_by_item(config)),
-        Group.MODEL: [*blamed.by_pattern(), *blamed.repeated()],
-        Group.NOTHING: [*_known(data), *blamed.others()],
+        "Eval improvements": [
+            *_by_item(evals),
+            *(_worth_a_look(pattern, items) for pattern, items in shared.items() if items),
+        ],
+        "Lint or config changes": list(_by_item(config)),
+        "Model-specific notes": [
+            *(_in_common(pattern, items) for pattern, items in common.items()),
+            *(f"- Failed before, in {run}: {_named(items)}." for run, items in repeated.items()),
+        ],
+        "No action needed": [
+            *_known_gaps(data),
+            *([f"- {UNPATTERNED}: {_named(single)}."] if single else []),
+        ],
     }
 
 
-def _in_vain(data: ReportData) -> Iterator[str]:
-    """What was done before, and did not help."""
-    found: dict[str, list[str]] = {}
+def set_by_people(rows: Iterable[Row]) -> str:
+    """Return the names and classifications of these failures."""
+    return _named([f"{name_of(row)} ({row['classification']})" for row in rows], MOST_TO_LOOK_AT)
+
+
+def actions_in_vain(data: ReportData) -> Iterator[str]:
+    """Yield what was done before, and did not help."""
+    found: dict[str, list[str]] = defaultdict(list)
     for row in data.wrong:
         for recorded in data.recorded(row):
-            if recorded.should_have_helped:
-                found.setdefault(link(recorded.run), []).append(name_of(row))
+            if recorded.action.is_done and not recorded.is_later:
+                found[link(recorded.run)].append(name_of(row))
     for report, names in found.items():
         yield f"- An action recorded in {report} should have fixed {_named(names)}."
 
 
-def _unfair(data: ReportData) -> tuple[list[Row], list[Row]]:
-    """What is to be mended in the evals, and what in their rules and versions."""
-    evals: list[Row] = []
-    config: list[Row] = []
-    for row in data.classified(Classification.OVERLY_STRICT, Classification.AMBIGUOUS_TASK):
-        is_strict = row["classification"] == Classification.OVERLY_STRICT
-        (config if is_strict and step_of(row) in _CONFIGURED else evals).append(row)
-    return evals, config
+def _is_suspect(pattern: Pattern) -> bool:
+    """Whether so many models failed an item that it may be the item's fault."""
+    of = pattern.of
+    return pattern.kind is Kind.ITEM and of >= LEAST_MODELS and pattern.count >= SUSPECT * of
 
 
-def _by_item(rows: Sequence[Row]) -> Iterator[str]:
-    """One line for all samples of an item that failed alike."""
-    found: dict[tuple[str, str, str, bool], list[Row]] = {}
+def _is_configured(row: Row) -> bool:
+    """Whether rules and versions are to be mended, and not the eval."""
+    is_strict = row["classification"] == Classification.OVERLY_STRICT
+    return is_strict and step_of(row) in _CONFIGURED
+
+
+def _by_item(rows: Iterable[Row]) -> Iterator[str]:
+    """Yield a line for all samples of an item that failed alike."""
+    found: dict[tuple[str, str, str, bool], list[Row]] = defaultdict(list)
     for row in rows:
-        alike = (name_of(row), row["classification"], step_of(row), bool(row["overridden"]))
-        found.setdefault(alike, []).append(row)
-    for (name, classification, step, is_by_person), alike_rows in found.items():
-        row = alike_rows[0]
-        times = f", {len(alike_rows)} samples" if len(alike_rows) > 1 else ""
+        found[name_of(row), row["classification"], step_of(row), row["overridden"]].append(row)
+    for (name, classification, step, is_by_person), alike in found.items():
+        row = alike[0]
+        times = f", {len(alike)} samples" if len(alike) > 1 else ""
         by_whom = ", set by a person" if is_by_person else ""
+        why = row["override_note"] if is_by_person else row["reasoning"]
+        words = inline(row["error"] or row["reason"] or "no error is known")
+        words += f" — {inline(why, LONGEST_TEXT)}" if why else ""
         about = f"{classification} at {inline(step)}{times}{by_whom}"
-        why = row["override_note"] if row["overridden"] else row["reasoning"]
-        words = [inline(row["error"] or row["reason"] or "no error is known")]
-        words += [inline(why, LONGEST_TEXT)] if why else []
-        yield f"- **{inline(name)}** ({about}): {' — '.join(words)}"
+        yield f"- **{inline(name)}** ({about}): {words}"
 
 
-def _known(data: ReportData) -> Iterator[str]:
-    """What is on record already, by its entry."""
-    found: dict[str, list[str]] = {}
+def _known_gaps(data: ReportData) -> Iterator[str]:
+    """Yield what is on record already, by its entry."""
+    found: dict[str, list[str]] = defaultdict(list)
     for row in data.classified(Classification.KNOWN_GAP):
-        found.setdefault(row["gap"] or "", []).append(name_of(row))
+        found[row["gap"] or ""].append(name_of(row))
     for gap, names in found.items():
         entry = f" “{inline(gap)}”" if gap else ""
         yield f"- A known gap{entry}: {_named(names)}."
 
 
-class _Blamed:
-    """The failures that are the model's fault, by what makes them more than single ones."""
-
-    def __init__(self, data: ReportData, unfair: Collection[str]) -> None:
-        self._data = data
-        self._rows = data.classified(Classification.MODEL_FAULT)
-        # Of these another sample is unfair, or a person has decided already.
-        settled = {name_of(row) for row in self._rows if row["overridden"]} | set(unfair)
-        shared = [one for one in data.patterns if one.kind is Kind.ITEM and _is_suspect(one)]
-        common = [one for one in data.patterns if one.kind is not Kind.ITEM]
-        self._shared = {one: names for one in shared if (names := self._in(one) - settled)}
-        self._common = {one: names for one in common if (names := self._in(one))}
-        self._repeated = self._by_report()
-
-    def to_look_at(self) -> Iterator[str]:
-        """What hardly any model gets right."""
-        for pattern, names in self._shared.items():
-            who = "all" if pattern.count == pattern.of else f"{pattern.count} of"
-            yield (
-                f"- **Worth a look**, whether the task is fair: {who} {pattern.of} models that "
-                f"were asked failed {_named(names, MOST_TO_LOOK_AT)}."
-            )
-
-    def by_pattern(self) -> Iterator[str]:
-        """What the model does wrong more than once."""
-        for pattern, names in self._common.items():
-            subject = inline(pattern.subject)
-            what = f"“{subject}”" if pattern.kind is Kind.ERROR else subject
-            of = f"the model's fault in {len(names)} of {pattern.count} items with it"
-            if pattern.kind is Kind.CATEGORY:
-                failed = f"{pattern.count} of {pattern.of} judged items failed"
-                of = f"{failed}, the model's fault in {len(names)}"
-            yield f"- {str(pattern.kind).capitalize()}: {what} ({of}): {_named(names)}."
-
-    def repeated(self) -> Iterator[str]:
-        """What failed before, by the latest report that it was in."""
-        for report, names in self._repeated.items():
-            yield f"- Failed before, in {report}: {_named(names)}."
-
-    def others(self) -> Iterator[str]:
-        """What stands for itself."""
-        told = (*self._shared.values(), *self._common.values(), *self._repeated.values())
-        if names := {name_of(row) for row in self._rows}.difference(*told):
-            yield f"- The model's fault, in no pattern and not seen before: {_named(names)}."
-
-    def _in(self, pattern: Pattern) -> set[str]:
-        return {name_of(row) for row in self._rows}.intersection(pattern.items)
-
-    def _by_report(self) -> dict[str, set[str]]:
-        patterned = set().union(*self._common.values())
-        found: dict[str, set[str]] = {}
-        for row in self._rows:
-            latest = next(self._data.repeats(row), None)
-            if latest is not None and name_of(row) not in patterned:
-                found.setdefault(link(latest.run), set()).add(name_of(row))
-        return found
+def _worth_a_look(pattern: Pattern, names: Collection[str]) -> str:
+    who = "all" if pattern.count == pattern.of else f"{pattern.count} of"
+    return (
+        f"- **Worth a look**, whether the task is fair: {who} {pattern.of} models that "
+        f"were asked failed {_named(names, MOST_TO_LOOK_AT)}."
+    )
 
 
-def _is_suspect(pattern: Pattern) -> bool:
-    """Whether so many models failed an item that it may be the item's fault."""
-    return pattern.of >= LEAST_MODELS and pattern.count >= SUSPECT * pattern.of
+def _in_common(pattern: Pattern, names: Collection[str]) -> str:
+    """Return what the model does wrong more than once."""
+    subject = inline(pattern.subject)
+    what = f"“{subject}”" if pattern.kind is Kind.ERROR else subject
+    of = f"the model's fault in {len(names)} of {pattern.count} items with it"
+    if pattern.kind is Kind.CATEGORY:
+        failed = f"{pattern.count} of {pattern.of} judged items failed"
+        of = f"{failed}, the model's fault in {len(names)}"
+    return f"- {str(pattern.kind).capitalize()}: {what} ({of}): {_named(names)}."
 
 
 def _named(names: Collection[str], most: int = MOST_NAMED) -> str:

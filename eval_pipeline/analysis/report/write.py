@@ -2,25 +2,33 @@
 
 import logging
 import re
-from collections.abc import Callable, Sequence
+import shlex
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import cache
 from itertools import count
 from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import quote
 
 import duckdb
 from filelock import FileLock
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+from markupsafe import Markup
 
 from eval_pipeline.analysis.failures import WRONG, failures_of
 from eval_pipeline.analysis.patterns import patterns_of
-from eval_pipeline.analysis.report.data import ReportData, inline
+from eval_pipeline.analysis.report.data import (
+    ReportData,
+    inline,
+    link,
+    name_of,
+    snippet,
+    step_of,
+)
 from eval_pipeline.analysis.report.earlier import earlier_runs
-from eval_pipeline.analysis.report.failures import failure_sections, failures_text
 from eval_pipeline.analysis.report.paths import (
     COPY,
-    ID_CHARACTERS,
     ReportError,
     edited_copies,
     folder_of,
@@ -29,14 +37,19 @@ from eval_pipeline.analysis.report.paths import (
     path_of,
     utc,
 )
-from eval_pipeline.analysis.report.recommendations import recommendations_text
+from eval_pipeline.analysis.report.recommendations import (
+    actions_in_vain,
+    recommendations,
+    set_by_people,
+)
 from eval_pipeline.analysis.report.summary import (
-    classification_text,
-    impact_text,
-    infrastructure_text,
-    metadata_text,
-    patterns_text,
-    steps_text,
+    classification_table,
+    fair_score,
+    infrastructure_table,
+    pass_rate,
+    steps_table,
+    unclassified_because,
+    why_unclassified,
 )
 from eval_pipeline.hashing import fingerprint
 from eval_pipeline.journal.files import swap_in
@@ -51,17 +64,6 @@ HINT = (
     "<!-- What was done about these failures, one line each, best with the day first (2025-01-31). "
     "Name the items, so that later reports can say whether it helped. A line that begins with "
     "- [ ] is not done yet. This file is never overwritten. -->"
-)
-_BEFORE: Sequence[Callable[[ReportData], str]] = (
-    metadata_text,
-    steps_text,
-    classification_text,
-    failures_text,
-)
-_BEHIND: Sequence[Callable[[ReportData], str]] = (
-    infrastructure_text,
-    patterns_text,
-    recommendations_text,
 )
 _ANALYSED = re.compile(r"^- Analysed: .*$", re.MULTILINE)
 _FOOTER = "\n---\n\n"
@@ -175,20 +177,40 @@ def _put_aside(path: Path) -> Path:
 
 
 def _page(data: ReportData, notes: Path) -> str:
-    run = data.run
-    model = inline(run["model"]) + (" (simulated)" if run["simulated"] else "")
-    text = "\n\n".join(
-        [
-            f"# Why {model} failed in run {inline(run['run_id'][:ID_CHARACTERS])}",
-            *(write(data) for write in _BEFORE),
-            *failure_sections(data),
-            *(write(data) for write in _BEHIND),
-            f"## {ACTIONS}\n\nSee [{inline(notes.name)}]({quote(notes.name)}): it is for people to "
-            "write, and is never overwritten.",
-            impact_text(data),
-        ]
+    named = {"data": data, "notes": notes, "notes_title": ACTIONS}
+    return _with_footer(_template().render(named))
+
+
+@cache
+def _template() -> Template:
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        # Whatever is not marked as safe is a text of others, and is escaped here.
+        finalize=lambda text: text if isinstance(text, Markup) else Markup(inline(text)),  # noqa: S704
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
     )
-    return _with_footer(f"{text}\n")
+    environment.filters |= {"inline": inline, "snippet": snippet, "quote": shlex.quote}
+    functions = (
+        actions_in_vain,
+        classification_table,
+        fair_score,
+        infrastructure_table,
+        link,
+        name_of,
+        pass_rate,
+        recommendations,
+        set_by_people,
+        step_of,
+        steps_table,
+        unclassified_because,
+        why_unclassified,
+    )
+    environment.globals |= {one.__name__: one for one in functions}
+    return environment.get_template("report.md.j2")
 
 
 def _with_footer(text: str) -> str:
