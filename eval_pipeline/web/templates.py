@@ -1,17 +1,19 @@
 """Renders pages as HTML: the templates, and the formats of numbers, times and names in them."""
 
+import json
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 
 from eval_pipeline.results.svg import STYLE
 from eval_pipeline.results.tables.format import SCOPES, one_line, rank_range
 from eval_pipeline.text import printable
 from eval_pipeline.web import routes
-from eval_pipeline.web.markup import colours
+from eval_pipeline.web.markup import as_text, code, colours, difference, markdown
 from eval_pipeline.web.routes import Links, Page
 
 HERE = Path(__file__).parent
@@ -58,7 +60,8 @@ def _templates() -> Environment:
     )
     environment.filters |= {name: _or_dash(form) for name, form in FORMATS.items()}
     environment.filters |= {"chance": chance, "line": line, "scope": _scope, "text": printable}
-    environment.globals |= {"path": routes, "rank_range": rank_range}
+    environment.filters |= {"markdown": markdown, "as_text": as_text, "code": code, "json": _json}
+    environment.globals |= {"path": routes, "rank_range": rank_range, "difference": difference}
     return environment
 
 
@@ -104,3 +107,7 @@ def line(text: Any, longest: int = LONGEST_LINE) -> str:
 def _scope(name: str) -> str:
     """Return the part of the benchmark that a run covers, if not all."""
     return SCOPES.get(name, "")
+
+
+def _json(value: object) -> Markup:
+    return code(json.dumps(value, indent=2, ensure_ascii=False, default=str), "x.json")
