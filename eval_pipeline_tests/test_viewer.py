@@ -11,10 +11,19 @@ import pytest
 from starlette.testclient import TestClient
 
 from eval_pipeline.interop.remote.messages import encode_segment
+from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.settings.settings import Settings
 from eval_pipeline.web.app import build_app
 from eval_pipeline.web.routes import item_path, items_path, model_path, reply_path, run_path
-from eval_pipeline_tests.builders import settings_in
+from eval_pipeline_tests.builders import (
+    a_benchmark,
+    a_journal,
+    a_judgement,
+    a_prediction,
+    a_question,
+    a_run,
+    settings_in,
+)
 from eval_pipeline_tests.viewed import (
     BROKEN,
     FIRST,
@@ -210,6 +219,24 @@ def test_a_model_has_its_history_profile_failures_and_reports(web: TestClient) -
     ]
     assert "Failures that recur" in weak and "11111111_2025-01-01.md" in weak
     assert "100.0%" in row_of(page.partition("Category profile")[2], "Math")
+
+
+def test_a_model_that_states_its_confidence_has_a_calibration_chart(tmp_path: Path) -> None:
+    settings = settings_in(tmp_path)
+    benchmark = a_benchmark(*(a_question(f"q{number}") for number in range(100)))
+    version = benchmark.version.benchmark_version
+    run = a_run(plan=list(benchmark.items), benchmark_version=version, simulated=True)
+    replies = [a_prediction(key.item_id) for key in run.plan]
+    verdicts = [a_judgement(one, confidence=0.9) for one in replies]
+    journal = a_journal(settings.data, run, *replies, *verdicts, benchmark=benchmark)
+    Warehouse(settings.database, journal).publish()
+
+    with TestClient(build_app(settings), base_url="http://localhost") as web:
+        page = web.get("/" + model_path(run.model))
+
+    assert page.status_code == 200
+    chart = page.text.partition("<h2>Calibration</h2>")[2]
+    assert "SIMULATED" in chart and "90%" in row_of(chart, run.model)
 
 
 @pytest.mark.parametrize(

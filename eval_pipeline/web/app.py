@@ -47,7 +47,7 @@ from eval_pipeline.web.templates import TYPES, render, static_files
 
 LONGEST_FORM = 4_000
 RUN = "/runs/{run_id}/{model}/"
-Handler = Callable[[Request], Awaitable[Response]]
+Handler = Callable[[Request], Response | Awaitable[Response]]
 MakePage = Callable[[View, Parts], Page]
 PAGES: Mapping[str, MakePage] = {
     "/": leaderboard.leaderboard,
@@ -123,13 +123,11 @@ def _health(health: Health) -> Handler:
 
 
 def _metrics(renderer: PageRenderer, requests: CollectorRegistry, queue: DagsterQueue) -> Handler:
-    def make() -> str:
+    def show(_: Request) -> Response:
         published = renderer.text(METRICS, lambda view: exposed(of_results(view.db)))
         now = of_now(renderer.settings, renderer.tail.at_work())
-        return published + exposed([*now, *queue.families(), *requests.collect()])
-
-    async def show(_: Request) -> Response:
-        return Response(await run_in_threadpool(make), headers={"Content-Type": MEDIA_TYPE})
+        text = published + exposed([*now, *queue.families(), *requests.collect()])
+        return Response(text, headers={"Content-Type": MEDIA_TYPE})
 
     return show
 
@@ -137,12 +135,9 @@ def _metrics(renderer: PageRenderer, requests: CollectorRegistry, queue: Dagster
 def _cached(answered: Callable[..., Answer], make: Callable[[View, Parts], Any]) -> Handler:
     """Serve a page or a document, as `answered` makes it of what `make` returns."""
 
-    async def show(request: Request) -> Response:
+    def show(request: Request) -> Response:
         path, parts = request.url.path.removeprefix("/"), _parts(request)
-        answer = await run_in_threadpool(
-            answered, path, request.query_params, lambda view: make(view, parts)
-        )
-        return _sent(request, answer)
+        return _sent(request, answered(path, request.query_params, lambda view: make(view, parts)))
 
     return show
 
@@ -155,14 +150,10 @@ def _progress(view: View, at: Parts) -> Row:
 
 
 def _image(renderer: PageRenderer) -> Handler:
-    async def show(request: Request) -> Response:
+    def show(request: Request) -> Response:
         parts = _parts(request)
-
-        def make() -> bytes:
-            with renderer.look(Links("")) as view:
-                return items.image(view, parts)
-
-        return Response(await run_in_threadpool(make), media_type=f"image/{parts['form']}")
+        with renderer.look(Links("")) as view:
+            return Response(items.image(view, parts), media_type=f"image/{parts['form']}")
 
     return show
 

@@ -128,37 +128,40 @@ class PageRenderer:
     def look(self, links: Links, asked: QueryParams | None = None) -> Iterator[View]:
         """Open the results read-only, only as long as it takes."""
         with self.warehouse.reading() as db:
-            asked = QueryParams() if asked is None else asked
-            yield View(db, self.settings, self.journal, self.tail, links, asked)
+            yield View(db, self.settings, self.journal, self.tail, links, asked or QueryParams())
 
     def page(self, path: str, asked: QueryParams, make: Callable[[View], Page]) -> Answer:
         """Return a page as HTML."""
 
-        def answer() -> Answer:
-            links = Links(path)
-            with self.look(links, asked) as view:
-                page = make(view)
-            return Answer.of(render(page, links).encode(), HTML)
+        def as_html(view: View) -> Answer:
+            return Answer.of(render(make(view), view.links).encode(), HTML)
 
-        return self._cache.get((path, str(asked), self._state()), answer, PAGES_CACHED_S)
+        return self._answer(path, asked, as_html, PAGES_CACHED_S)
 
     def document(self, path: str, asked: QueryParams, make: Callable[[View], Any]) -> Answer:
         """Return a document as JSON; values that JSON has no type for are text."""
 
-        def answer() -> Answer:
-            with self.look(Links(path), asked) as view:
-                return Answer.of(orjson.dumps(make(view), _plain, JSON_OPTIONS), JSON)
+        def as_json(view: View) -> Answer:
+            return Answer.of(orjson.dumps(make(view), _plain, JSON_OPTIONS), JSON)
 
-        return self._cache.get((path, str(asked), self._state()), answer, DOCUMENTS_CACHED_S)
+        return self._answer(path, asked, as_json, DOCUMENTS_CACHED_S)
 
     def text(self, path: str, make: Callable[[View], str]) -> str:
         """Return a text that changes with the file of results alone."""
 
-        def answer() -> Answer:
-            with self.look(Links(path)) as view:
-                return Answer.of(make(view).encode(), TEXT)
+        def as_text(view: View) -> Answer:
+            return Answer.of(make(view).encode(), TEXT)
 
-        return self._cache.get((path, self._state()), answer, TEXTS_CACHED_S).body.decode()
+        return self._answer(path, QueryParams(), as_text, TEXTS_CACHED_S).body.decode()
+
+    def _answer(
+        self, path: str, asked: QueryParams, make: Callable[[View], Answer], for_s: float
+    ) -> Answer:
+        def answer() -> Answer:
+            with self.look(Links(path), asked) as view:
+                return make(view)
+
+        return self._cache.get((path, str(asked), self._state()), answer, for_s)
 
     def _state(self) -> tuple[int, ...] | None:
         """Return numbers that change when results are published."""

@@ -3,31 +3,16 @@
 import re
 from collections.abc import Mapping
 from importlib.metadata import version
-from typing import Any, NamedTuple
+from typing import Any
 
-from pydantic.json_schema import JsonSchemaMode, models_json_schema
+from pydantic.json_schema import models_json_schema
 
-from eval_pipeline.interop.remote.messages import (
-    JSON,
-    LINES,
-    OF_A_RUN,
-    RUNS_PATH,
-    VERSIONS_PATH,
-    ClosedRun,
-    Judgements,
-    KeptVersion,
-    OpenedRun,
-    Predictions,
-    Received,
-    Refusal,
-    RunToOpen,
-)
+from eval_pipeline.interop.remote.messages import JSON, OF_A_RUN, Refusal
 from eval_pipeline.records.base import Record
-from eval_pipeline.records.coding import CodingTask
-from eval_pipeline.records.item import BenchmarkVersion, ExamQuestion
 from eval_pipeline.results.queries import query
 from eval_pipeline.web.api import DOCUMENTS, ROOT, Document
 from eval_pipeline.web.routes import Page, Parts, View
+from eval_pipeline.web.runs_api import WRITES, Write
 
 Schema = dict[str, Any]
 ADDRESS = f"{ROOT}/openapi.json"
@@ -37,7 +22,6 @@ ABOUT = (
     "vendor/model is vendor=2Fmodel. For a run's id its first characters are enough to read, and "
     "so is `latest`. Times are UTC."
 )
-SPELLING = "Letters, digits, _ - and . are themselves, all else is =XX: a slash is =2F."
 GIVEN = {
     "run_id": "The run's id.",
     "model": "The model, spelled.",
@@ -77,59 +61,6 @@ REFUSALS = {
 }
 
 
-class _Write(NamedTuple):
-    """A route for remote runs: the records it takes, one of them, and the one it answers."""
-
-    path: str
-    name: str
-    summary: str
-    taken: tuple[type[Record], ...]
-    answer: type[Record]
-    media_type: str = JSON
-
-
-WRITES = (
-    _Write(
-        VERSIONS_PATH,
-        "keepBenchmarkVersion",
-        "Keep a benchmark version. The first line is the version, each of the others an item of "
-        "its suites; those whose items are here need none. The hashes have to be right.",
-        (BenchmarkVersion, ExamQuestion, CodingTask),
-        KeptVersion,
-        LINES,
-    ),
-    _Write(
-        RUNS_PATH,
-        "openRun",
-        "Open a run of a version that is here; again with the same content changes nothing.",
-        (RunToOpen,),
-        OpenedRun,
-    ),
-    _Write(
-        f"{OF_A_RUN}/predictions",
-        "postPredictions",
-        "Keep replies, each once by its prediction_id; all of them or none.",
-        (Predictions,),
-        Received,
-    ),
-    _Write(
-        f"{OF_A_RUN}/judgements",
-        "postJudgements",
-        "Keep verdicts on replies that are here, each once by prediction_id, judge, judge_version "
-        "and finished_at; all of them or none.",
-        (Judgements,),
-        Received,
-    ),
-    _Write(
-        f"{OF_A_RUN}/close",
-        "closeRun",
-        "Show the run with what it has by now; more may follow.",
-        (),
-        ClosedRun,
-    ),
-)
-
-
 def openapi(view: View, _: Parts) -> Schema:
     """Return the whole description, the routes for remote runs included."""
     writing = describe_writes()
@@ -164,11 +95,12 @@ def documentation(view: View, at: Parts) -> Page:
 def describe_writes() -> Schema:
     """Return the `paths` and `components` of the routes for remote runs."""
     # Clients send all of them: what a record leaves out has its default there.
-    models: dict[tuple[type[Record], JsonSchemaMode], None] = {}
+    records: set[type[Record]] = {Refusal}
     for one in WRITES:
-        models |= {(record, "validation"): None for record in (*one.taken, one.answer)}
-    models[Refusal, "validation"] = None
-    _, definitions = models_json_schema(list(models), ref_template=REFERENCE)
+        records |= {*one.taken, one.answered}
+    _, definitions = models_json_schema(
+        [(record, "validation") for record in sorted(records, key=str)], ref_template=REFERENCE
+    )
     return {
         "paths": {one.path: {"post": _write(one)} for one in WRITES},
         "components": {
@@ -178,51 +110,57 @@ def describe_writes() -> Schema:
     }
 
 
-def _write(one: _Write) -> Schema:
-    answer = {JSON: {"schema": _reference(one.answer)}}
-    refusal = {JSON: {"schema": _reference(Refusal)}}
-    of_a_run = one.path.startswith(OF_A_RUN)
-    done = {"200": "Done, or known already."} | ({} if of_a_run else {"201": "New."})
-    described: Schema = {
-        "operationId": one.name,
-        "summary": one.summary,
-        "security": [{"bearer": []}],
-        "responses": {
-            status: {"description": why, "content": answer} for status, why in done.items()
-        }
-        | {status: {"description": why, "content": refusal} for status, why in REFUSALS.items()},
+def _write(one: Write) -> Schema:
+    done = {"200": "Done, or known already."}
+    if not one.path.startswith(OF_A_RUN):
+        done["201"] = "New."
+    responses = {
+        **{status: _response(about, _reference(one.answered)) for status, about in done.items()},
+        **{status: _response(about, _reference(Refusal)) for status, about in REFUSALS.items()},
     }
-    if of_a_run:
-        described["parameters"] = [
-            _parameter(name, "path", SPELLING) for name in ("run_id", "model")
-        ]
+    described = _operation(one.path, one.name, one.answer.__doc__, responses)
     if one.taken:
         schemas = [_reference(record) for record in one.taken]
         schema = {"anyOf": schemas} if len(schemas) > 1 else schemas[0]
         content = {one.media_type: {"schema": schema}}
         described["requestBody"] = {"required": True, "content": content}
-    return described
+    return {**described, "security": [{"bearer": []}]}
+
+
+def _read(view: View, one: Document) -> Schema:
+    schema = {"type": "object", "properties": {name: _rows(view, name) for name in one.parts}}
+    responses = {
+        "200": _response("What there is.", schema),
+        "404": {"description": "There is no such thing; `error` says what is missing."},
+    }
+    return _operation(one.address, one.make.__name__, one.make.__doc__, responses, one.asked)
+
+
+def _operation(
+    path: str,
+    name: str,
+    about: str | None,
+    responses: Schema,
+    asked: Mapping[str, str] | None = None,
+) -> Schema:
+    in_path = re.findall(r"\{(\w+)\}", path)
+    return {
+        "operationId": name,
+        "summary": " ".join((about or "").split()),
+        "parameters": [
+            *(_parameter(part, "path", GIVEN[part]) for part in in_path),
+            *(_parameter(part, "query", words) for part, words in (asked or {}).items()),
+        ],
+        "responses": responses,
+    }
+
+
+def _response(about: str, schema: Schema) -> Schema:
+    return {"description": about, "content": {JSON: {"schema": schema}}}
 
 
 def _reference(record: type[Record]) -> Schema:
     return {"$ref": REFERENCE.format(model=record.__name__)}
-
-
-def _read(view: View, one: Document) -> Schema:
-    in_path = re.findall(r"\{(\w+)\}", one.address)
-    schema = {"type": "object", "properties": {name: _rows(view, name) for name in one.parts}}
-    return {
-        "operationId": one.make.__name__,
-        "summary": one.make.__doc__,
-        "parameters": [
-            *(_parameter(name, "path", GIVEN[name]) for name in in_path),
-            *(_parameter(name, "query", about) for name, about in one.asked.items()),
-        ],
-        "responses": {
-            "200": {"description": "What there is.", "content": {JSON: {"schema": schema}}},
-            "404": {"description": "There is no such thing; `error` says what is missing."},
-        },
-    }
 
 
 def _parameter(name: str, place: str, about: str) -> Schema:

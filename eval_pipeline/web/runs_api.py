@@ -1,10 +1,11 @@
 """The API for runs evaluated elsewhere: who may come in, what they say, and what they are told."""
 
 import logging
+import zlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from tempfile import TemporaryFile
-from typing import TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
@@ -21,8 +22,12 @@ from eval_pipeline.interop.remote.messages import (
     RUNS_PATH,
     VERSIONS_PATH,
     BadPathError,
+    ClosedRun,
     Judgements,
+    KeptVersion,
+    OpenedRun,
     Predictions,
+    Received,
     Refusal,
     RefusedError,
     RunToOpen,
@@ -36,16 +41,18 @@ from eval_pipeline.interop.remote.versions import keep_version
 from eval_pipeline.journal import RUNS, BusyError
 from eval_pipeline.journal.tokens import Tokens, TokenScope
 from eval_pipeline.records.base import Record
+from eval_pipeline.records.coding import CodingTask
+from eval_pipeline.records.item import BenchmarkVersion, ExamQuestion
 from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.settings.settings import Settings
-from eval_pipeline.web.requests import receive
 
 BUSY = "Somebody else is at work on this: try again later."
 NOT_NOW = "The server can not do this now; its log says why. Nothing is lost: try again later."
+GZIP = 16 + zlib.MAX_WBITS
+MOST_DIGITS = 19
 
 log = logging.getLogger(__name__)
 M = TypeVar("M", bound=Record)
-Answer = Callable[[Request], Awaitable[Response]]
 
 
 def routes(settings: Settings, tokens: Tokens, warehouse: Warehouse) -> list[Route]:
@@ -53,17 +60,7 @@ def routes(settings: Settings, tokens: Tokens, warehouse: Warehouse) -> list[Rou
     # Nowhere else is the journal of production open, and every way to it asks for a token.
     journal = replace(warehouse.journal, read_only=False)
     door = AuthenticatedRoutes(settings, tokens, Receiver(replace(warehouse, journal=journal)))
-    answers = {
-        VERSIONS_PATH: door.keep_version,
-        RUNS_PATH: door.open_run,
-        f"{OF_A_RUN}/predictions": door.take_predictions,
-        f"{OF_A_RUN}/judgements": door.take_judgements,
-        f"{OF_A_RUN}/close": door.close,
-    }
-    return [
-        Route(path, _told(door.admitted(answer)), methods=["POST"])
-        for path, answer in answers.items()
-    ]
+    return [Route(one.path, door.endpoint(one.answer), methods=["POST"]) for one in WRITES]
 
 
 @dataclass(frozen=True)
@@ -72,12 +69,25 @@ class AuthenticatedRoutes:
     tokens: Tokens
     receiver: Receiver
 
-    def admitted(self, answer: Answer) -> Answer:
-        """Nothing is read of a request before its token is known to be good."""
+    def endpoint(self, answer: "Answer") -> Callable[[Request], Awaitable[Response]]:
+        """Check the token before the body is read; report failures in words that name no files."""
 
         async def endpoint(request: Request) -> Response:
-            await run_in_threadpool(self._admit, request.headers.get("authorization", ""))
-            return await answer(request)
+            try:
+                await run_in_threadpool(self._admit, request.headers.get("authorization", ""))
+                return await answer(self, request)
+            except ClientDisconnect:
+                return _refused(RefusedError("The request ended before its body did."))
+            except RefusedError as refusal:
+                return _refused(refusal)
+            except BusyError:
+                return _refused(busy(BUSY))
+            except MendableError as error:
+                log.error("%s", error)
+                return _said(Refusal(error=NOT_NOW), status=503)
+            except Exception:
+                log.exception("A request could not be answered.")
+                return _said(Refusal(error=NOT_NOW), status=500)
 
         return endpoint
 
@@ -96,31 +106,43 @@ class AuthenticatedRoutes:
             raise RefusedError(f"This token has not the scope {needed}.", 403)
 
     async def keep_version(self, request: Request) -> Response:
+        """Keep a benchmark version.
+
+        The first line is the version, each of the others an item of its suites; those whose items
+        are here need none. The hashes have to be right.
+        """
         self.settings.data.mkdir(parents=True, exist_ok=True)
         # A file without a name: whatever happens, it is gone afterwards.
         with TemporaryFile(dir=self.settings.data) as file:
-            await receive(request, file.write, most=MOST_BYTES_OF_ITEMS, media_type=LINES)
+            await _receive(request, file.write, most=MOST_BYTES_OF_ITEMS, media_type=LINES)
             kept = await run_in_threadpool(keep_version, self.receiver.journal, file)
         return _said(kept, status=201 if kept.state == "new" else 200)
 
     async def open_run(self, request: Request) -> Response:
+        """Open a run of a version that is here; again with the same content changes nothing."""
         wanted = await _read(request, RunToOpen)
         opened = await run_in_threadpool(self.receiver.open_run, wanted)
         return _said(opened, status=201 if opened.state == "new" else 200)
 
     async def take_predictions(self, request: Request) -> Response:
+        """Keep replies, each once by its prediction_id; all of them or none."""
         run_id, model = await self._named(request)
         batch = await _read(request, Predictions)
         take = self.receiver.take_predictions
         return _said(await run_in_threadpool(take, run_id, model, batch.predictions))
 
     async def take_judgements(self, request: Request) -> Response:
+        """Keep verdicts on replies that are here, all of them or none.
+
+        Each is kept once by prediction_id, judge, judge_version and finished_at.
+        """
         run_id, model = await self._named(request)
         batch = await _read(request, Judgements)
         take = self.receiver.take_judgements
         return _said(await run_in_threadpool(take, run_id, model, batch.judgements))
 
     async def close(self, request: Request) -> Response:
+        """Show the run with what it has by now; more may follow."""
         run_id, model = await self._named(request)
         return _said(await run_in_threadpool(self.receiver.close, run_id, model))
 
@@ -144,31 +166,115 @@ class AuthenticatedRoutes:
         return run_id, model
 
 
-def _told(answer: Answer) -> Answer:
-    """What goes wrong is told in a sentence, which names no files."""
+Answer = Callable[[AuthenticatedRoutes, Request], Awaitable[Response]]
 
-    async def endpoint(request: Request) -> Response:
-        try:
-            return await answer(request)
-        except ClientDisconnect:
-            return _refused(RefusedError("The request ended before its body did."))
-        except RefusedError as refusal:
-            return _refused(refusal)
-        except BusyError:
-            return _refused(busy(BUSY))
-        except MendableError as error:
-            log.error("%s", error)
-            return _said(Refusal(error=NOT_NOW), status=503)
-        except Exception:
-            log.exception("A request could not be answered.")
-            return _said(Refusal(error=NOT_NOW), status=500)
 
-    return endpoint
+class Write(NamedTuple):
+    """A route, the records that it takes, one of them, and the one that it answers.
+
+    The docstring of `answer` is the summary in the API description.
+    """
+
+    path: str
+    name: str
+    answer: Answer
+    taken: tuple[type[Record], ...]
+    answered: type[Record]
+    media_type: str = JSON
+
+
+WRITES = (
+    Write(
+        VERSIONS_PATH,
+        "keepBenchmarkVersion",
+        AuthenticatedRoutes.keep_version,
+        (BenchmarkVersion, ExamQuestion, CodingTask),
+        KeptVersion,
+        LINES,
+    ),
+    Write(RUNS_PATH, "openRun", AuthenticatedRoutes.open_run, (RunToOpen,), OpenedRun),
+    Write(
+        f"{OF_A_RUN}/predictions",
+        "postPredictions",
+        AuthenticatedRoutes.take_predictions,
+        (Predictions,),
+        Received,
+    ),
+    Write(
+        f"{OF_A_RUN}/judgements",
+        "postJudgements",
+        AuthenticatedRoutes.take_judgements,
+        (Judgements,),
+        Received,
+    ),
+    Write(f"{OF_A_RUN}/close", "closeRun", AuthenticatedRoutes.close, (), ClosedRun),
+)
+
+
+class _Unpacker:
+    """Writes what it is fed, unpacked, up to a limit of bytes."""
+
+    def __init__(self, write: Callable[[bytes], Any], most: int, encoding: str) -> None:
+        self._write = write
+        self._most = most
+        self._written = 0
+        self._gzip = zlib.decompressobj(GZIP) if encoding == "gzip" else None
+
+    def feed(self, data: bytes) -> None:
+        """Unpack another piece."""
+        if self._gzip is None:
+            self._hand_on(data)
+            return
+        while data:
+            # One byte more than there is room for tells that there is too much.
+            room = self._most - self._written + 1
+            try:
+                self._hand_on(self._gzip.decompress(data, room))
+            except zlib.error:
+                raise RefusedError("The body is not packed with gzip.") from None
+            if self._gzip.unused_data:
+                raise RefusedError("After the end of what gzip packed there is more.")
+            data = self._gzip.unconsumed_tail
+
+    def finish(self) -> None:
+        """Check that the packed body was complete."""
+        if self._gzip is not None and not self._gzip.eof:
+            raise RefusedError("The body ends before what gzip packed does.")
+
+    def _hand_on(self, data: bytes) -> None:
+        self._written += len(data)
+        if self._written > self._most:
+            raise RefusedError(f"More than {self._most} bytes are not taken at once.", 413)
+        self._write(data)
+
+
+async def _receive(
+    request: Request, write: Callable[[bytes], Any], *, most: int, media_type: str
+) -> None:
+    """Read the body of a request into `write`, unless it is too large or of another type."""
+    encoding = _encoding(request, media_type)
+    length = request.headers.get("content-length", "")
+    if length.isdecimal() and len(length) <= MOST_DIGITS and int(length) > most:
+        raise RefusedError(f"More than {most} bytes are not taken at once.", 413)
+    unpacker = _Unpacker(write, most, encoding)
+    async for data in request.stream():
+        await run_in_threadpool(unpacker.feed, data)
+    unpacker.finish()
+
+
+def _encoding(request: Request, media_type: str) -> str:
+    given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if given != media_type:
+        raise RefusedError(f"The body has to be {media_type}.", 415)
+    encoding = request.headers.get("content-encoding", "identity").strip().lower()
+    if encoding not in ("identity", "gzip"):
+        raise RefusedError("The body may be packed with gzip, and with nothing else.", 415)
+    return encoding
 
 
 async def _read(request: Request, form: type[M]) -> M:
     content = bytearray()
-    await receive(request, content.extend, most=MOST_BYTES, media_type=JSON)
+    await _receive(request, content.extend, most=MOST_BYTES, media_type=JSON)
     return await run_in_threadpool(parsed, bytes(content), form.model_validate)
 
 

@@ -1,18 +1,19 @@
 """Renders pages as HTML: the templates, and the formats of numbers, times and names in them."""
 
-from collections.abc import Mapping
-from datetime import datetime
+import json
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 
 from eval_pipeline.results.svg import STYLE
 from eval_pipeline.results.tables.format import SCOPES, one_line, rank_range
 from eval_pipeline.text import printable
 from eval_pipeline.web import routes
-from eval_pipeline.web.markup import colours
+from eval_pipeline.web.markup import as_text, code, colours, difference, markdown
 from eval_pipeline.web.routes import Links, Page
 
 HERE = Path(__file__).parent
@@ -57,59 +58,43 @@ def _templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    formats = (percent, points, usd, seconds, whole, decimals, chance, minute, day, line, scope)
-    environment.filters |= {one.__name__: one for one in formats} | {"text": printable}
-    environment.globals |= {"path": routes, "rank_range": rank_range}
+    environment.filters |= {name: _or_dash(form) for name, form in FORMATS.items()}
+    environment.filters |= {"chance": chance, "line": line, "scope": _scope, "text": printable}
+    environment.filters |= {"markdown": markdown, "as_text": as_text, "code": code, "json": _json}
+    environment.globals |= {"path": routes, "rank_range": rank_range, "difference": difference}
     return environment
 
 
-def percent(share: float | None, digits: int = 1) -> str:
-    """Format a share as a percentage."""
-    return NOTHING if share is None else f"{100 * share:.{digits}f}%"
-
-
-def points(difference: float | None) -> str:
-    """Format a difference of shares in points, with its sign."""
-    return NOTHING if difference is None else f"{100 * difference:+.1f}"
-
-
-def usd(amount: float | None) -> str:
-    """Format dollars, small amounts with more digits."""
-    if amount is None:
-        return NOTHING
+def _usd(amount: float) -> str:
+    """Small amounts have more digits."""
     return f"{amount:,.2f}" if amount >= 1 else f"{amount:.4f}"
 
 
-def seconds(duration: float | None) -> str:
-    """Format a duration."""
-    if duration is None:
-        return NOTHING
+def _seconds(duration: float) -> str:
     return f"{duration:.1f} s" if duration >= 1 else f"{duration:.2f} s"
 
 
-def whole(number: float | None) -> str:
-    """Format a count."""
-    return NOTHING if number is None else f"{number:,.0f}"
+def _or_dash(form: Callable[..., str]) -> Callable[..., str]:
+    """Make a format that shows a missing value as a dash."""
+    return lambda value, *given: NOTHING if value is None else form(value, *given)
 
 
-def decimals(number: float | None, digits: int = 3) -> str:
-    """Format a number with this number of digits."""
-    return NOTHING if number is None else f"{number:.{digits}f}"
+FORMATS: Mapping[str, Callable[..., str]] = {
+    "percent": lambda share, digits=1: f"{100 * share:.{digits}f}%",
+    "points": lambda difference: f"{100 * difference:+.1f}",
+    "usd": _usd,
+    "seconds": _seconds,
+    "whole": lambda number: f"{number:,.0f}",
+    "decimals": lambda number, digits=3: f"{number:.{digits}f}",
+    "minute": lambda moment: f"{moment:%Y-%m-%d %H:%M}",
+    "day": lambda moment: f"{moment:%Y-%m-%d}",
+}
+"""The formats of numbers and times (UTC)."""
 
 
 def chance(p_value: float) -> str:
     """Format a p-value; one too small for its digits is not 0."""
     return f"{p_value:.3f}" if p_value >= SMALLEST_CHANCE else f"< {SMALLEST_CHANCE}"
-
-
-def minute(moment: datetime | None) -> str:
-    """Format a time in UTC."""
-    return NOTHING if moment is None else f"{moment:%Y-%m-%d %H:%M}"
-
-
-def day(moment: datetime | None) -> str:
-    """Format a day in UTC."""
-    return NOTHING if moment is None else f"{moment:%Y-%m-%d}"
 
 
 def line(text: Any, longest: int = LONGEST_LINE) -> str:
@@ -119,6 +104,10 @@ def line(text: Any, longest: int = LONGEST_LINE) -> str:
     return one_line(printable(str(text)[: 4 * longest]), longest)
 
 
-def scope(name: str) -> str:
+def _scope(name: str) -> str:
     """Return the part of the benchmark that a run covers, if not all."""
     return SCOPES.get(name, "")
+
+
+def _json(value: object) -> Markup:
+    return code(json.dumps(value, indent=2, ensure_ascii=False, default=str), "x.json")

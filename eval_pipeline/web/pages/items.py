@@ -5,23 +5,23 @@ import binascii
 import json
 import re
 from collections.abc import Mapping
-from functools import lru_cache
-from typing import Any, NamedTuple
+from functools import lru_cache, partial
+from typing import Any
 
 from markupsafe import Markup
 from pydantic import JsonValue
 
 from eval_pipeline.analysis.evidence import Case, look_into
 from eval_pipeline.analysis.failures import classified
-from eval_pipeline.evaluation.item import Reply, facts
+from eval_pipeline.evaluation.item import facts
 from eval_pipeline.evaluation.item_prompt import Chosen, image_name, text_of
 from eval_pipeline.interop.remote.messages import parse_hashed
 from eval_pipeline.journal.files import JournalError
-from eval_pipeline.records.coding import CodingTask
-from eval_pipeline.records.item import Item, ItemKey
+from eval_pipeline.records.coding import CodingTask, Files
+from eval_pipeline.records.item import ItemKey
 from eval_pipeline.results.queries import query, rows
 from eval_pipeline.suites.benchmark import past_items
-from eval_pipeline.web.markup import as_text, code, difference, markdown
+from eval_pipeline.web.markup import as_text, code, markdown
 from eval_pipeline.web.routes import NotThereError, Page, Parts, Row, View, find_model
 
 _IMAGE = re.compile(r"data:image/(png|jpeg|gif|webp);base64,")
@@ -29,29 +29,6 @@ MOST_FILES = 20
 """So many are shown in colours; more of them are only named."""
 _items = lru_cache(maxsize=4)(past_items)
 """The places of a version's items in its files, which never change."""
-
-
-class File(NamedTuple):
-    """A file of a reply, and how it differs from the reference's of that name."""
-
-    path: str
-    text: Markup
-    difference: Markup | None
-    in_reference: bool
-
-
-class Sample(NamedTuple):
-    """One reply as the page shows it."""
-
-    reply: Reply
-    rendered: Markup | None
-    raw_reply: Markup | None
-    reasoning: Markup | None
-    files: tuple[File, ...]
-    more_files: tuple[str, ...]
-    facts: tuple[tuple[str, str], ...]
-    request: Markup | None
-    record: Markup
 
 
 def reply(view: View, at: Parts) -> Page:
@@ -72,16 +49,14 @@ def reply(view: View, at: Parts) -> Page:
             "item": report.item,
             "image": image_form(report.item.image),
             "image_words": image_name(report.item.image) if report.item.image else "",
-            "question": markdown(report.item.question),
-            "gaps": as_text(report.item.gaps) if isinstance(report.item, CodingTask) else None,
             "inexact": any(one.prompt_is_exact is False for one in report.replies),
             **chosen.key._asdict(),
-            "prompt": [
-                (message["role"], as_text(text_of(message))) for message in report.prompt.messages
-            ],
-            "reference": _reference(report.item),
-            "grader": [(path, code(text, path)) for path, text in case.grader.items()],
-            "samples": [_sample(case, one) for one in report.replies],
+            "text_of": text_of,
+            "reference": _reference(report.item.answer, getattr(report.item, "rationale", "")),
+            "answer_files": report.item.answer if isinstance(report.item, CodingTask) else {},
+            "most_files": MOST_FILES,
+            "facts": facts,
+            "request_of": partial(_request, case),
             "classified": classified,
             "others": others(view, chosen.key),
             "simulated": report.run["simulated"],
@@ -92,18 +67,17 @@ def reply(view: View, at: Parts) -> Page:
 def item(view: View, at: Parts) -> Page:
     """Show what every model replied to an item, side by side."""
     known = find_item(view, at["suite"], at["item_id"])
+    is_code = known["kind"] == "coding"
     found = others(view, ItemKey(known["suite"], known["item_id"]))
     return Page(
         "item.html",
         f"{known['suite']}/{known['item_id']}",
         {
             "item": known,
-            "question": markdown(known["question"]),
-            "plain": as_text(known["question"]),
             "suite": known["suite"],
             "item_id": known["item_id"],
             "image": image_form(known["image"]),
-            "reference": _shown_reference(known),
+            "reference": _reference(json.loads(known["answer"]) if is_code else known["answer"]),
             "others": found,
             "simulated": any(one["simulated"] for one in found),
         },
@@ -155,48 +129,17 @@ def _named(suite: str, item_id: str) -> Row:
     return {**parts, "suite_hash": parse_hashed(suite), "item_hash": parse_hashed(item_id)}
 
 
-def _reference(item: Item) -> list[tuple[str, Markup]]:
-    if isinstance(item, CodingTask):
-        return [(path, code(text, path)) for path, text in item.answer.items()]
-    found = [("Answer", as_text(item.answer))]
-    return [*found, ("Rationale", markdown(item.rationale))] if item.rationale else found
+def _reference(answer: str | Files, rationale: str = "") -> list[tuple[str, Markup]]:
+    if not isinstance(answer, str):
+        return [(path, code(text, path)) for path, text in answer.items()]
+    found = [("Answer", as_text(answer))]
+    return [*found, ("Rationale", markdown(rationale))] if rationale else found
 
 
-def _shown_reference(known: Row) -> list[tuple[str, Markup]]:
-    if known["kind"] != "coding":
-        return [("Answer", as_text(known["answer"]))]
-    files: Mapping[str, str] = json.loads(known["answer"])
-    return [(path, code(text, path)) for path, text in files.items()]
-
-
-def _sample(case: Case, one: Reply) -> Sample:
-    found = one.prediction or {}
-    answer, reasoning = found.get("answer"), found.get("reasoning")
-    paths = list(one.files)
-    return Sample(
-        reply=one,
-        rendered=markdown(answer) if answer else None,
-        raw_reply=as_text(answer) if answer else None,
-        reasoning=as_text(reasoning) if reasoning else None,
-        files=tuple(_file(case.report.item, path, one.files[path]) for path in paths[:MOST_FILES]),
-        more_files=tuple(paths[MOST_FILES:]),
-        facts=tuple(facts(found)) if found else (),
-        request=_request(case, one.sample),
-        record=_json(found),
-    )
-
-
-def _file(item: Item, path: str, text: str) -> File:
-    reference = item.answer if isinstance(item, CodingTask) else {}
-    known = reference.get(path)
-    changed = difference(path, known, text) if known is not None else None
-    return File(path, code(text, path), changed, known is not None)
-
-
-def _request(case: Case, sample: int) -> Markup | None:
+def _request(case: Case, sample: int) -> JsonValue:
     """Return the request as it would be sent now, with images named, to compare prompts."""
     make = case.report.prompt.request
-    return None if make is None else _json(_without_images(make(sample)))
+    return None if make is None else _without_images(make(sample))
 
 
 def _without_images(value: Any) -> JsonValue:
@@ -209,7 +152,3 @@ def _without_images(value: Any) -> JsonValue:
             return [_without_images(one) for one in value]
         case _:
             return value  # type: ignore[no-any-return]
-
-
-def _json(value: object) -> Markup:
-    return code(json.dumps(value, indent=2, ensure_ascii=False, default=str), "x.json")
