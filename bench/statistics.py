@@ -22,7 +22,7 @@ from bench.project import environment, run
 from bench.tables import Cell, Table
 from eval_pipeline.journal import Journal
 from eval_pipeline.results import build as building
-from eval_pipeline.results.derive import derive
+from eval_pipeline.results.build import derive
 
 # Of a fabricated reply and the verdict on it, as lines of the journal: by their size the memory is
 # measured out that DuckDB may take.

@@ -33,7 +33,7 @@ from bench.server import model_names
 from bench.serving import load_server
 from bench.tables import Cell, Table
 from eval_pipeline.results import build as building
-from eval_pipeline.results.derive import DERIVED, derive
+from eval_pipeline.results.build import DERIVED, derive
 from eval_pipeline.settings.settings import Settings
 from eval_pipeline.web.serve import listen, serve
 

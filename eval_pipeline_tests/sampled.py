@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import duckdb
 from hypothesis import strategies as st
 
-from eval_pipeline.results.build import TABLES
-from eval_pipeline.results.derive import derive
+from eval_pipeline.results.build import TABLES, derive
 from eval_pipeline.results.schema import create_schema
 
 Row = dict[str, Any]

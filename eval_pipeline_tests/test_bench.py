@@ -34,7 +34,7 @@ from bench.serving import LoadServer, load_server
 from bench.statistics import GROUPS, Derived, Size, derive_all, table_of
 from bench.statistics import section as statistics
 from bench.tables import Table, as_json, print_table
-from eval_pipeline.results.derive import DERIVED
+from eval_pipeline.results.build import DERIVED
 from eval_pipeline.suites.exam.judge import Verdict
 from eval_pipeline_tests.builders import a_prediction
 

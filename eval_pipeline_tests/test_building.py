@@ -18,8 +18,7 @@ from eval_pipeline.journal.files import FileCompactedError
 from eval_pipeline.records.base import now
 from eval_pipeline.records.model import Sighting
 from eval_pipeline.results import build as building
-from eval_pipeline.results.build import Order, WarehouseError, build
-from eval_pipeline.results.derive import derive
+from eval_pipeline.results.build import Order, WarehouseError, build, derive
 from eval_pipeline.results.queries import SQL
 from eval_pipeline.results.schema import VERSION, create_schema, schema_version
 from eval_pipeline.results.warehouse import Warehouse

@@ -10,7 +10,7 @@ import pytest
 from statsmodels.stats.proportion import proportion_confint
 
 from eval_pipeline.results import metrics as measuring
-from eval_pipeline.results.derive import derive
+from eval_pipeline.results.build import derive
 from eval_pipeline.results.schema import create_schema
 from eval_pipeline.results.stats.calibration import last_bin_dropped
 

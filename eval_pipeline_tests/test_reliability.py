@@ -21,7 +21,7 @@ from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.journal import LABELS, REJUDGED, SIGHTINGS
 from eval_pipeline.records.model import Sighting
 from eval_pipeline.records.prediction import Judgement, Label, Repeat
-from eval_pipeline.results.derive import derive
+from eval_pipeline.results.build import derive
 from eval_pipeline.results.schema import create_schema
 from eval_pipeline.results.tables.reliability import Report
 from eval_pipeline.results.warehouse import Warehouse

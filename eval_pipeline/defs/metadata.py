@@ -22,7 +22,6 @@ from eval_pipeline.records.diagnosis import Classification
 from eval_pipeline.records.outcome import Outcome
 from eval_pipeline.results.charts import plot
 from eval_pipeline.results.queries import query, rows
-from eval_pipeline.results.reliability import OWN_FAMILY
 from eval_pipeline.results.tables.reliability import Report
 from eval_pipeline.runtime import run_async
 from eval_pipeline.settings.settings import Settings
@@ -324,5 +323,5 @@ def own_family(warehouse: WarehouseResource) -> dg.MarkdownMetadataValue:
     """A sentence for each judge that grades models of its own vendor."""
     with warehouse.get_connection() as db:
         rows = Report.of(db, []).rows
-    sentences = dict.fromkeys(row["warning"] or "" for row in rows if row["measure"] == OWN_FAMILY)
+    sentences = dict.fromkeys(row["warning"] for row in rows if row["warning"])
     return listed(list(sentences)[:MOST_WARNINGS])

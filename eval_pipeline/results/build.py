@@ -1,4 +1,7 @@
-"""Fills a new DuckDB file from the journal; a large one in a process of its own."""
+"""Fills a new DuckDB file from the journal; a large one in a process of its own.
+
+The derived tables are computed from the others in SQL and, between two queries, in numpy.
+"""
 
 import shutil
 import sys
@@ -25,7 +28,6 @@ from eval_pipeline.journal.files import (
 )
 from eval_pipeline.processes import EXPLAINED, GONE, last_words, run_module
 from eval_pipeline.records.base import now
-from eval_pipeline.results.derive import DERIVED, SHOWN_IN, derive
 from eval_pipeline.results.queries import clear, run_file
 from eval_pipeline.results.schema import create_schema, schema_texts
 
@@ -41,6 +43,26 @@ TABLES = {
     "labels": ["human_labels"],
     "diagnoses": ["diagnoses"],
     "reclassified": ["reclassified"],
+}
+# The derived tables in the order in which they are made, each with rows without which it is empty:
+# to find that out by its queries would take far longer.
+DERIVED = {
+    "metrics": "runs",
+    "pass_at_k": "metrics where samples > 1",
+    "calibration_bins": "metrics where with_confidence > 0",
+    "comparisons": "metrics where complete",
+    "leaderboard_entries": "metrics where complete",
+    "leaderboard_slices": "leaderboard_entries",
+    "judge_reliability": "judged",
+}
+# Of what changes without the long streams, the derived tables that show it; of the rest, all do.
+SHOWN_IN: Mapping[str, Sequence[str]] = {
+    "sightings": (),
+    "attempts": (),
+    "rejudged": ("judge_reliability",),
+    "labels": ("judge_reliability",),
+    "diagnoses": (),
+    "reclassified": (),
 }
 MEGABYTE = 1024 * 1024
 # From here on the memory that DuckDB needs shows beside that of the pipeline.
@@ -82,7 +104,7 @@ class Order:
     def derives(self) -> Sequence[str]:
         """The tables to compute: those that show something of what has changed."""
         if self.base is None:
-            return DERIVED
+            return list(DERIVED)
         stale = {table for part in self.changed for table in SHOWN_IN.get(part, DERIVED)}
         return [table for table in DERIVED if table in stale]
 
@@ -267,6 +289,34 @@ def _show_lines(connection: duckdb.DuckDBPyConnection, files: list[Path], longes
     names = {kind: [quoted(path) for path in files if path.suffix == kind] for kind in kinds}
     shown = [sql.format(", ".join(names[kind])) for kind, sql in kinds.items() if names[kind]]
     connection.execute(f"create or replace temp view lines as {' union all '.join(shown)}")
+
+
+def derive(connection: duckdb.DuckDBPyConnection, table: str) -> None:
+    """Fill a derived table from those before it in DERIVED."""
+    clear(connection, [table])
+    if not _has_rows(connection, DERIVED[table]):
+        return
+    # Imported only if there is something to compute: numpy takes time and memory.
+    if table == "metrics":
+        run_file(connection, "derive/scores")
+        if _has_rows(connection, "item_scores"):
+            from eval_pipeline.results.metrics import measure  # noqa: PLC0415
+
+            measure(connection)
+    elif table == "comparisons":
+        run_file(connection, "derive/entries")
+        if _has_rows(connection, "entries"):
+            from eval_pipeline.results.comparisons import compare_entries  # noqa: PLC0415
+
+            compare_entries(connection)
+    elif table == "judge_reliability":
+        run_file(connection, "derive/agreement")
+        run_file(connection, "derive/judges")
+    run_file(connection, f"derive/{table}")
+
+
+def _has_rows(connection: duckdb.DuckDBPyConnection, source: str) -> bool:
+    return connection.execute(f"from {source} limit 1").fetchone() is not None
 
 
 def _main(path: str, order: str) -> int:

@@ -11,7 +11,7 @@ from tabulate import tabulate
 from eval_pipeline.journal import translate_os_errors
 from eval_pipeline.journal.files import swap_in
 from eval_pipeline.results.queries import query, rows
-from eval_pipeline.results.reliability import BETWEEN_JUDGES, OWN_FAMILY, PEOPLE, REPEATS, Measure
+from eval_pipeline.results.runs import Row
 from eval_pipeline.text import plain
 
 _VERSION_CHARACTERS = 8
@@ -27,7 +27,7 @@ class Section:
     missing: str
     columns: Mapping[str, str]
 
-    def table(self, rows: Sequence[Measure]) -> str:
+    def table(self, rows: Sequence[Row]) -> str:
         """The measure's rows as a table in Markdown; where there are none, what to do."""
         of_measure = [row for row in rows if row["measure"] == self.measure]
         if not of_measure:
@@ -40,7 +40,7 @@ class Section:
 class Report:
     """All measures, and the warnings."""
 
-    rows: Sequence[Measure]
+    rows: Sequence[Row]
     warnings: Sequence[str]
 
     @classmethod
@@ -102,7 +102,7 @@ _INTERVALS = {
 }
 
 
-def _cell(row: Measure, column: str) -> str:
+def _cell(row: Row, column: str) -> str:
     """Return a value as people read it, with its interval where it has one."""
     value = row[column]
     match column, value:
@@ -127,7 +127,7 @@ _JUDGE = {"judge": "judge", "version": "judge_version"}
 
 SECTIONS = (
     Section(
-        REPEATS,
+        "repeats",
         "Asked again",
         "The flicker rate is the share of replies on which a judge, asked the same again, did not "
         "always say the same; the disagreement is the chance that two of its verdicts on one reply "
@@ -146,7 +146,7 @@ SECTIONS = (
         },
     ),
     Section(
-        BETWEEN_JUDGES,
+        "between judges",
         "Between judges",
         "Agreement says little without the base rate beside it: where 90 % of the verdicts are "
         "the same, two judges who hardly look agree on most replies. Cohen's kappa (two judges) "
@@ -171,7 +171,7 @@ SECTIONS = (
         },
     ),
     Section(
-        PEOPLE,
+        "people",
         "Beside people",
         "Positive means correct: tp are replies that both find correct, fp those that only the "
         "judge accepts, fn those that only the person does, tn those that both reject. TPR is the "
@@ -196,7 +196,7 @@ SECTIONS = (
         },
     ),
     Section(
-        OWN_FAMILY,
+        "own family",
         "Its own family",
         "Judges have been found to favour models of their own vendor. Compare the last two "
         "columns, which are over the same replies: a judge that says correct clearly more often "

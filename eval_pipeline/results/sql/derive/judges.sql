@@ -161,8 +161,4 @@ from own
 left join others using (prediction_id, run_id, model, vendor)
 left join (select run_id, model, simulated from runs) using (run_id, model)
 group by judge, judge_version
-order by judge, judge_version;
-
--- For what is computed outside of SQL.
-create or replace temp table judge_measures as
-select * from judge_reliability limit 0
+order by judge, judge_version
