@@ -6,9 +6,14 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
-from typing import Any, ClassVar, Protocol, cast
+from typing import Any, ClassVar, cast
 
-from eval_pipeline.suites.coding.isolated_tests.values import OF_STRANGERS, OPERATIONS, write_back
+from eval_pipeline.suites.coding.isolated_tests.values import (
+    OF_STRANGERS,
+    OPERATIONS,
+    Codec,
+    write_back,
+)
 from eval_pipeline.suites.coding.isolated_tests.wire import Frames, Nonsense
 
 HANDLE = "__evals_handle__"
@@ -22,26 +27,8 @@ class AnswerGone(BaseException):
     """The process of the answer has ended or can not be understood any more."""
 
 
-class Codec(Protocol):
-    """Translates values to words of the line and back."""
-
-    def encode(self, value: Any) -> Any:
-        """Return the words for a value."""
-
-    def decode(self, data: Any) -> Any:
-        """Return the value of the words."""
-
-    def decode_error(self, data: Any) -> BaseException:
-        """Return the exception of the words."""
-
-    def learn(self, classes: Sequence[Mapping[str, Any]]) -> None:
-        """Take in classes that values may have from now on."""
-
-
-class Far:
+class Far(Codec):
     """Requests to the answer's process by any thread or task; one thread reads the replies."""
-
-    codec: Codec
 
     def __init__(self, frames: Frames) -> None:
         self._frames = frames
@@ -51,6 +38,7 @@ class Far:
         self._gone: str | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._loops = 0
+        self._told_classes: dict[int, Mapping[str, Any]] = {}
 
     def start(self) -> None:
         """Begins to read."""
@@ -98,9 +86,8 @@ class Far:
         if self._gone is not None:
             raise AnswerGone(self._gone)
         number, future = next(self._numbers), Future[Any]()
-        encode = self.codec.encode
-        words = {"id": number, "do": do, "on": encode(on), "name": name}
-        words |= {"args": encode(list(args)), "named": encode(dict(named))}
+        words = {"id": number, "do": do, "on": self.encode(on), "name": name}
+        words |= {"args": self.encode(list(args)), "named": self.encode(dict(named))}
         words |= {"loop": self._loop_number(), "wait": wait}
         self._waiting[number] = future
         self._say(words)
@@ -139,17 +126,17 @@ class Far:
         self, reply: Any, args: Sequence[Any], named: Mapping[str, Any]
     ) -> tuple[Any, BaseException | None]:
         """What was returned there, or else what was raised."""
-        self.codec.learn(reply["classes"])
+        self._told_classes |= {int(words["number"]): words for words in reply["classes"]}
         if "changed" in reply:
             for original, changed in zip((list(args), dict(named)), reply["changed"], strict=True):
-                write_back(original, self.codec.decode(changed))
+                write_back(original, self.decode(changed))
         if "interface" in reply:
             return reply["interface"], None
         if "value" in reply:
-            return self.codec.decode(reply["value"]), None
+            return self.decode(reply["value"]), None
         if "cancelled" in reply:
             return None, asyncio.CancelledError()
-        return None, self.codec.decode_error(reply["raised"])
+        return None, self.decode_error(reply["raised"])
 
     def _read(self) -> None:
         try:

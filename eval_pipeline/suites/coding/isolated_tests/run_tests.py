@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from eval_pipeline.suites.coding.isolated_tests.modules import Modules
-from eval_pipeline.suites.coding.isolated_tests.proxies import AnswerGone, Far
+from eval_pipeline.suites.coding.isolated_tests.proxies import AnswerGone
 from eval_pipeline.suites.coding.isolated_tests.pytest_plugin import Reporting, Say, reporter
 from eval_pipeline.suites.coding.isolated_tests.wire import Frames, channel_of
 
@@ -23,12 +23,12 @@ _OPTIONS = (
 
 def apart(frames: Frames, interface: Mapping[str, Sequence[str]]) -> str | None:
     """Likenesses of the answer's modules where tests look for them, or why there are none."""
-    far = Far(frames)
+    modules = Modules(frames, interface)
     try:
-        first = far.receive()
+        first = modules.receive()
         if "broken" in first:
             return str(first["broken"])
-        Modules(far, interface).install()
+        modules.install()
     except (AnswerGone, Exception) as gone:  # noqa: BLE001  (all that is read is the answer's word)
         return f"The answer's process could not be used: {gone}"
     return None

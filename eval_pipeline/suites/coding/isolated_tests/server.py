@@ -13,13 +13,10 @@ import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from eval_pipeline.suites.coding.isolated_tests import values as plain
 from eval_pipeline.suites.coding.isolated_tests.values import (
-    decode_error,
-    describe,
-    encode_error,
-    enum_base,
-    known_class,
+    OPERATIONS,
+    Codec,
+    as_parent,
     known_place,
 )
 from eval_pipeline.suites.coding.isolated_tests.wire import Frames, Nonsense, channel_of
@@ -31,9 +28,10 @@ _FUNCTIONS = (
     types.MethodWrapperType,
     functools.partial,
 )
+_ENUM_BASES = (enum.StrEnum, enum.IntFlag, enum.Flag, enum.IntEnum, str, int, enum.Enum)
 
 
-class Objects:
+class Objects(Codec):
     """All objects that the other side holds on to, and the names by which it found the first."""
 
     def __init__(self, interface: Mapping[str, Sequence[str]]) -> None:
@@ -50,9 +48,11 @@ class Objects:
                 if callable(found):
                     self._places.setdefault(id(found), [module, name])
 
-    def place(self, kind: Any) -> list[str] | None:
-        """By which name of the interface the other side knows it."""
-        return self._places.get(id(kind))
+    def place(self, value: Any) -> list[str] | None:
+        return self._places.get(id(value))
+
+    def named(self, module: str, name: str) -> Any:
+        return self._named[module, name]
 
     def new_classes(self) -> list[dict[str, Any]]:
         """Descriptions that the other side has not been told yet."""
@@ -71,45 +71,42 @@ class Objects:
             if callable(found):
                 return {"kind": "function", "async": inspect.iscoroutinefunction(found)}
             return {"kind": "constant", "value": self.encode(found)}
-        words = describe(found, self.place) | {"kind": "class"}
+        words = self._description(found) | {"kind": "class"}
         if issubclass(found, BaseException):
             return words | {"kind": "exception", "above": self._error_place(found.__mro__[1:])}
         if issubclass(found, enum.Enum):
             members = {name: self.encode(one.value) for name, one in found.__members__.items()}
-            return words | {"kind": "enum", "members": members, "base": enum_base(found)}
+            base = next(base.__name__ for base in _ENUM_BASES if issubclass(found, base))
+            return words | {"kind": "enum", "members": members, "base": base}
         if issubclass(found, tuple) and hasattr(found, "_fields"):
             defaults = getattr(found, "_field_defaults", {})
             fields = {"fields": list(found._fields), "defaults": self.encode(dict(defaults))}
             return words | {"kind": "namedtuple"} | fields
         return words
 
-    def encode(self, value: Any, depth: int = 0) -> Any:
-        """A value for the other side."""
-        return plain.encode(value, self._other, depth)
+    def _description(self, kind: type) -> dict[str, Any]:
+        """A class in plain words; its interface parents are named by where they are."""
+        return {
+            "name": kind.__name__,
+            "module": kind.__module__,
+            "place": self.place(kind),
+            "parents": [place for parent in kind.__mro__[1:] if (place := self.place(parent))],
+            "operations": [name for name in OPERATIONS if _has(kind, name)],
+            "methods": {
+                name: inspect.iscoroutinefunction(getattr(kind, name, None))
+                for name in dir(kind)
+                if not name.startswith("__") and _is_method(kind, name)
+            },
+        }
 
-    def _other(self, value: Any, depth: int) -> Any:
-        if place := self.place(value):
-            return ["ref", *place]
-        if isinstance(value, type) and (known := known_place(value)):
-            return ["error", *known]
-        if isinstance(value, BaseException):
-            return ["exception", self.encode_error(value)]
-        if isinstance(value, enum.Enum) and (place := self.place(type(value))):
-            return ["member", *place, value.name]
+    def _encode_own(self, value: Any, depth: int) -> Any:
         if isinstance(value, tuple) and hasattr(value, "_fields"):
-            return self._named_tuple(value, depth)
-        if any(map(self.place, type(value).__mro__)):
-            return self._kept_here(value)
-        parent = plain.as_parent(value)
-        return self._kept_here(value) if parent is value else self.encode(parent, depth)
-
-    def _named_tuple(self, value: Any, depth: int) -> Any:
-        parts = [self.encode(part, depth + 1) for part in value]
-        if place := self.place(type(value)):
-            return ["tuple_of", *place, *parts]
-        return ["namedtuple", type(value).__name__, list(value._fields), *parts]
-
-    def _kept_here(self, value: Any) -> Any:
+            parts = self._encode_all(value, depth)
+            return ["namedtuple", type(value).__name__, list(value._fields), *parts]
+        if not any(map(self.place, type(value).__mro__)):
+            parent = as_parent(value)
+            if parent is not value:
+                return self.encode(parent, depth)
         number = self._number(value)
         if inspect.iscoroutine(value):
             return ["awaitable", number]
@@ -126,48 +123,41 @@ class Objects:
 
     def _class_number(self, kind: type) -> int:
         if kind not in self._classes:
-            self._classes[kind] = len(self._classes)
-            words = describe(kind, self.place) | {"number": self._classes[kind]}
-            self._new_classes.append(words)
+            number = self._classes[kind] = len(self._classes)
+            self._new_classes.append(self._description(kind) | {"number": number})
         return self._classes[kind]
 
     def encode_error(self, error: BaseException) -> dict[str, Any]:
         """An exception for the other side, to be raised there as what it is."""
-        words = encode_error(error, self.encode, lambda kind: self._error_place(kind.__mro__))
-        return words | {"number": self._number(error)}
+        return super().encode_error(error) | {"number": self._number(error)}
+
+    def _encode_error_class(self, kind: type[BaseException]) -> Any:
+        return self._error_place(kind.__mro__)
 
     def _error_place(self, parents: Sequence[type]) -> list[Any]:
         """The class itself if both sides know it, else its name and the nearest that they know."""
-        first, nearest = parents[0], ["error", "builtins", "Exception"]
-        for kind in parents:
-            place, known = self.place(kind), known_place(kind)
-            if place or known:
-                nearest = ["ref", *place] if place else ["error", *(known or ())]
-                if kind is first:
-                    return nearest
-                break
-        return ["like", first.__name__, nearest]
+        known = (kind for kind in parents if self.place(kind) or known_place(kind))
+        nearest = next(known, Exception)
+        words = self._encode_known(nearest, 0)
+        return words if nearest is parents[0] else ["like", parents[0].__name__, words]
 
-    def decode(self, data: Any, depth: int = 0) -> Any:
-        """A value of the other side."""
-        return plain.decode(data, self._read, depth)
-
-    def _read(self, data: list[Any], depth: int) -> Any:
+    def _decode_own(self, data: list[Any], depth: int) -> Any:
         match data:
             case ["object", int(number), *_]:
                 return self._kept[number]
-            case ["ref", module, name]:
-                return self._named[module, name]
-            case ["error", module, name]:
-                return known_class(module, name)
-            case ["member", module, name, member]:
-                return self._named[module, name][member]
-            case ["tuple_of", module, name, *parts]:
-                kind = self._named[module, name]
-                return kind._make([self.decode(part, depth + 1) for part in parts])
-            case ["exception", dict(words)]:
-                return decode_error(words, self.decode, self.decode)
         raise LookupError(data[0])
+
+
+def _has(kind: type, name: str) -> bool:
+    if name in ("__str__", "__repr__", "__format__"):
+        return True
+    found = getattr(kind, name, None)
+    return found is not None and found is not getattr(object, name, None)
+
+
+def _is_method(kind: type, name: str) -> bool:
+    found = inspect.getattr_static(kind, name, None)
+    return inspect.isfunction(found) or isinstance(found, classmethod | staticmethod)
 
 
 def operate(value: Any, name: str, arguments: Sequence[Any]) -> Any:

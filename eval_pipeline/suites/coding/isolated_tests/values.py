@@ -1,18 +1,17 @@
 """Plain values and exceptions as JSON and back: the same types, order and digits, nothing live."""
 
-import builtins
 import enum
 import importlib
-import inspect
 import math
 import types
 from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from datetime import date, datetime, time, timedelta, timezone, tzinfo
+from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
+from itertools import pairwise
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Any
 from uuid import UUID
@@ -20,119 +19,84 @@ from zoneinfo import ZoneInfo
 
 from eval_pipeline.suites.coding.isolated_tests.wire import Nonsense
 
-Other = Callable[[Any, int], Any]
 MAX_DEPTH = 150
 _SAFE = 2**53
+_MICROSECOND = timedelta(microseconds=1)
 _TYPES = (bool, int, float, str, bytes, list, tuple, dict, set, frozenset, complex, object)
 _NAMED_TYPES = {kind.__name__: kind for kind in (*_TYPES, date, datetime, Decimal, types.NoneType)}
 
 
-def _zone(zone: tzinfo | None) -> list[Any] | None:
-    if zone is None:
-        return None
-    if isinstance(zone, ZoneInfo) and zone.key:
-        return ["zone", zone.key]
-    offset = zone.utcoffset(None)
-    return None if offset is None else ["offset", offset // timedelta(microseconds=1)]
-
-
-def _read_zone(data: list[Any] | None) -> tzinfo | None:
-    if data is None:
-        return None
-    kind, value = data
-    return ZoneInfo(value) if kind == "zone" else timezone(timedelta(microseconds=value))
-
-
 def _moment(value: datetime | time) -> list[Any]:
-    zone = _zone(value.tzinfo)
-    if zone is None and isinstance(value, datetime) and value.tzinfo is not None:
-        zone = ["offset", (value.utcoffset() or timedelta()) // timedelta(microseconds=1)]
-    return [value.replace(tzinfo=None).isoformat(), value.fold, zone]
+    zone = value.tzinfo
+    if isinstance(zone, ZoneInfo) and zone.key:
+        return [value.replace(tzinfo=None).isoformat(), value.fold, zone.key]
+    return [value.isoformat(), value.fold, None]
 
 
 def _read_moment(
-    kind: type[datetime] | type[time], text: str, fold: int, zone: list[Any] | None
+    kind: type[datetime] | type[time], text: str, fold: int, zone: str | None
 ) -> datetime | time:
-    return kind.fromisoformat(text).replace(fold=fold, tzinfo=_read_zone(zone))
+    moment = kind.fromisoformat(text).replace(fold=fold)
+    return moment if zone is None else moment.replace(tzinfo=ZoneInfo(zone))
 
 
-# By type: its tag, what is written of a value, and how that is read again.
-_ATOMS: dict[type, tuple[str, Callable[[Any], list[Any]], Callable[..., Any]]] = {
-    bytes: ("bytes", lambda value: [value.hex()], bytes.fromhex),
-    bytearray: ("bytearray", lambda value: [value.hex()], bytearray.fromhex),
-    complex: (
-        "complex",
-        lambda value: [repr(value.real), repr(value.imag)],
-        lambda real, imaginary: complex(float(real), float(imaginary)),
+def _text(value: Any) -> list[Any]:
+    return [str(value)]
+
+
+def _span(value: Any) -> list[Any]:
+    return [value.start, value.stop, value.step]
+
+
+_Kinds = dict[type, tuple[Callable[[Any], list[Any]], Callable[..., Any]]]
+# By type: the parts of a value, and how they are one again. These may have parts of any type …
+_BUNCHES: _Kinds = {
+    list: (list, lambda *parts: [*parts]),
+    tuple: (list, lambda *parts: parts),
+    set: (list, lambda *parts: {*parts}),
+    frozenset: (list, lambda *parts: frozenset(parts)),
+    dict: (
+        lambda value: [part for pair in value.items() for part in pair],
+        lambda *parts: dict(zip(parts[::2], parts[1::2], strict=True)),
     ),
-    datetime: ("datetime", _moment, partial(_read_moment, datetime)),
-    date: ("date", lambda value: [value.isoformat()], date.fromisoformat),
-    time: ("time", _moment, partial(_read_moment, time)),
-    timedelta: (
-        "timedelta",
-        lambda value: [value.days, value.seconds, value.microseconds],
-        timedelta,
-    ),
-    timezone: ("timezone", lambda value: [_zone(value)], _read_zone),
-    ZoneInfo: ("zone", lambda value: [value.key], ZoneInfo),
-    Decimal: ("decimal", lambda value: [str(value)], Decimal),
-    UUID: ("uuid", lambda value: [value.hex], UUID),
-    PurePosixPath: ("purepath", lambda value: [str(value)], PurePosixPath),
-    type(Path()): ("path", lambda value: [str(value)], Path),
-    types.NotImplementedType: ("notimplemented", lambda _: [], lambda: NotImplemented),
-    types.EllipsisType: ("ellipsis", lambda _: [], lambda: ...),
+    deque: (lambda value: [value.maxlen, *value], lambda most, *parts: deque(parts, most)),
+    range: (_span, range),
+    slice: (_span, slice),
+    Fraction: (lambda value: [value.numerator, value.denominator], Fraction),
 }
-_BUNCHES: dict[type, tuple[str, Callable[[Any], Iterable[Any]], Callable[[list[Any]], Any]]] = {
-    list: ("list", list, list),
-    tuple: ("tuple", list, tuple),
-    set: ("set", list, set),
-    frozenset: ("frozenset", list, frozenset),
-    dict: ("dict", lambda value: [part for pair in value.items() for part in pair], lambda parts: (
-        dict(zip(parts[::2], parts[1::2], strict=True))
-    )),
-    deque: ("deque", lambda value: [value.maxlen, *value], lambda parts: (
-        deque(parts[1:], parts[0])
-    )),
-    range: ("range", lambda value: [value.start, value.stop, value.step], lambda parts: (
-        range(*parts)
-    )),
-    slice: ("slice", lambda value: [value.start, value.stop, value.step], lambda parts: (
-        slice(*parts)
-    )),
-    Fraction: ("fraction", lambda value: [value.numerator, value.denominator], lambda parts: (
-        Fraction(*parts)
-    )),
-}  # fmt: skip
-_ATOM_READERS = {tag: read for tag, _, read in _ATOMS.values()}
-_BUNCH_READERS = {tag: read for tag, _, read in _BUNCHES.values()}
-_PARENTS: tuple[type, ...] = (str, int, float, *_BUNCHES, *_ATOMS)
-
-
-def encode(value: Any, other: Other, depth: int = 0) -> Any:
-    """The value as JSON; what is not plain is left to `other`."""
-    kind = type(value)
-    if value is None or kind is bool or kind is str:
-        return value
-    if kind is int:
-        return value if -_SAFE < value < _SAFE else ["int", hex(value)]
-    if kind is float:
-        return value if math.isfinite(value) else ["float", repr(value)]
-    if depth > MAX_DEPTH:
-        raise TypeError("A value is nested too deeply to be handed over.")
-    if kind in _ATOMS:
-        tag, write, _ = _ATOMS[kind]
-        return [tag, *write(value)]
-    if kind in _BUNCHES:
-        tag, take, _ = _BUNCHES[kind]
-        return [tag, *(encode(part, other, depth + 1) for part in take(value))]
-    if kind is type and value in _NAMED_TYPES.values():
-        return ["type", value.__name__]
-    return other(value, depth)
+# … and those of these are plain.
+_ATOMS: _Kinds = {
+    bytes: (lambda value: [value.hex()], bytes.fromhex),
+    bytearray: (lambda value: [value.hex()], bytearray.fromhex),
+    complex: (_text, complex),
+    datetime: (_moment, partial(_read_moment, datetime)),
+    date: (lambda value: [value.isoformat()], date.fromisoformat),
+    time: (_moment, partial(_read_moment, time)),
+    timedelta: (lambda value: [value.days, value.seconds, value.microseconds], timedelta),
+    timezone: (
+        lambda value: [value.utcoffset(None) // _MICROSECOND],
+        lambda offset: timezone(offset * _MICROSECOND),
+    ),
+    ZoneInfo: (_text, ZoneInfo),
+    Decimal: (_text, Decimal),
+    UUID: (_text, UUID),
+    PurePosixPath: (_text, PurePosixPath),
+    type(Path()): (_text, Path),
+    types.NotImplementedType: (lambda _: [], lambda: NotImplemented),
+    types.EllipsisType: (lambda _: [], lambda: ...),
+}
+_KINDS = _BUNCHES | _ATOMS
+_BUNCH_READERS = {kind.__name__: read for kind, (_, read) in _BUNCHES.items()}
+_ATOM_READERS = {kind.__name__: read for kind, (_, read) in _ATOMS.items()} | {
+    "int": lambda digits: int(digits, 16),
+    "float": float,
+    "type": _NAMED_TYPES.__getitem__,
+}
 
 
 def as_parent(value: Any) -> Any:
     """The plain value that an object of a class of its own is, such as a Counter; else itself."""
-    for parent in _PARENTS:
+    for parent in (str, int, float, *_KINDS):
         if isinstance(value, parent):
             return _of_parent(value, parent)
     if isinstance(value, types.MappingProxyType):
@@ -145,38 +109,10 @@ def as_parent(value: Any) -> Any:
 def _of_parent(value: Any, parent: type) -> Any:
     if parent is str:
         return "".join(str.__iter__(value))
-    if parent in _ATOMS:
-        _, write, read = _ATOMS[parent]
+    if parent in _KINDS:
+        write, read = _KINDS[parent]
         return read(*write(value))
-    if parent in _BUNCHES:
-        _, take, gather = _BUNCHES[parent]
-        return gather(list(take(value)))
     return parent(value)
-
-
-def decode(data: Any, other: Other, depth: int = 0) -> Any:
-    """The value of such JSON; Nonsense if it is none."""
-    if data is None or isinstance(data, bool | int | float | str):
-        return data
-    if depth > MAX_DEPTH + 1 or not isinstance(data, list) or not data:
-        raise Nonsense("A value is not as was agreed.")
-    try:
-        return _read(data, other, depth)
-    except (TypeError, ValueError, ArithmeticError, LookupError, OSError) as error:
-        raise Nonsense(f"A value can not be read: {error}") from None
-
-
-def _read(data: list[Any], other: Other, depth: int) -> Any:
-    tag, *parts = data
-    if tag in _BUNCH_READERS:
-        return _BUNCH_READERS[tag]([decode(part, other, depth + 1) for part in parts])
-    if tag in _ATOM_READERS:
-        return _ATOM_READERS[tag](*parts)
-    if tag == "int":
-        return int(parts[0], 16)
-    if tag == "float":
-        return float(parts[0])
-    return _NAMED_TYPES[parts[0]] if tag == "type" else other(data, depth)
 
 
 def write_back(original: Any, changed: Any) -> None:
@@ -184,17 +120,13 @@ def write_back(original: Any, changed: Any) -> None:
     if type(original) is not type(changed):
         return
     if isinstance(original, list | tuple):
-        merged = [_merged(*pair) for pair in zip(original, changed, strict=False)]
-        if isinstance(original, list):
-            original[:] = [*merged, *changed[len(original) :]]
+        changed = [*map(_merged, original, changed), *changed[len(original) :]]
     elif isinstance(original, dict):
-        kept = {key: _merged(original.get(key), new) for key, new in changed.items()}
-        original.clear()
-        original.update(kept)
-    elif isinstance(original, set):
+        changed = {key: _merged(original.get(key), new) for key, new in changed.items()}
+    if isinstance(original, dict | set):
         original.clear()
         original.update(changed)
-    elif isinstance(original, deque | bytearray):
+    elif isinstance(original, list | deque | bytearray):
         original.clear()
         original.extend(changed)
 
@@ -207,63 +139,21 @@ def _merged(original: Any, changed: Any) -> Any:
     return changed
 
 
-Place = Callable[[type], list[str] | None]
-_BINARY = "add sub mul truediv floordiv mod divmod pow matmul lshift rshift and or xor"
-_SINGLE = (
-    "len iter next reversed contains getitem setitem delitem enter exit call bool int float index "
-    "complex abs neg pos invert round trunc floor ceil eq lt le gt ge hash str repr format bytes "
-    "await aenter aexit aiter anext fspath"
-)
-OPERATIONS = (
-    *(f"__{name}__" for name in _SINGLE.split()),
-    *(f"__{side}{name}__" for name in _BINARY.split() for side in ("", "r", "i")),
-)
-"""All that may be asked of an object with an operator or by a builtin function."""
+_ARITHMETIC = "add sub mul truediv floordiv mod divmod pow matmul lshift rshift and or xor"
 _TELLING = "contains int float index complex abs neg pos invert round trunc floor ceil bytes fspath"
-OF_STRANGERS = frozenset(OPERATIONS) - {
-    *(f"__{name}__" for name in _TELLING.split()),
-    *(f"__{side}{name}__" for name in _BINARY.split() for side in ("", "r", "i")),
-}
+_OTHERS = (
+    "len iter next reversed getitem setitem delitem enter exit call bool eq lt le gt ge hash str "
+    "repr format await aenter aexit aiter anext"
+)
+OF_STRANGERS = frozenset(f"__{name}__" for name in _OTHERS.split())
 """What is asked of objects that nobody has agreed on: nothing by which they could pass for numbers
 or for collections that hold whatever they are asked for."""
-
-
-def describe(kind: type, place: Place) -> dict[str, Any]:
-    """A class in plain words; its interface parents are named by where they are."""
-    parents = [found for parent in kind.__mro__[1:] if (found := place(parent))]
-    return {
-        "name": kind.__name__,
-        "module": kind.__module__,
-        "place": place(kind),
-        "parents": parents,
-        "operations": [name for name in OPERATIONS if _has(kind, name)],
-        "methods": {
-            name: inspect.iscoroutinefunction(getattr(kind, name, None))
-            for name in dir(kind)
-            if not name.startswith("__") and _is_method(kind, name)
-        },
-    }
-
-
-def enum_base(kind: type[enum.Enum]) -> str:
-    """Which sort of enumeration it is."""
-    for base in (enum.StrEnum, enum.IntFlag, enum.Flag, enum.IntEnum):
-        if issubclass(kind, base):
-            return base.__name__
-    return next((plain.__name__ for plain in (str, int) if issubclass(kind, plain)), "Enum")
-
-
-def _has(kind: type, name: str) -> bool:
-    if name in ("__str__", "__repr__", "__format__"):
-        return True
-    found = getattr(kind, name, None)
-    return found is not None and found is not getattr(object, name, None)
-
-
-def _is_method(kind: type, name: str) -> bool:
-    found = inspect.getattr_static(kind, name, None)
-    return inspect.isfunction(found) or isinstance(found, classmethod | staticmethod)
-
+OPERATIONS = (
+    *OF_STRANGERS,
+    *(f"__{name}__" for name in _TELLING.split()),
+    *(f"__{side}{name}__" for name in _ARITHMETIC.split() for side in ("", "r", "i")),
+)
+"""All that may be asked of an object with an operator or by a builtin function."""
 
 # Beside the builtin ones, what the standard library raises that tests may ask for by its class.
 _ELSEWHERE = {
@@ -289,13 +179,10 @@ _CAUSES = 4
 
 def known_place(kind: type) -> list[str] | None:
     """Where both sides find a class of exceptions that is nobody's own."""
-    if kind in _NEVER or not issubclass(kind, BaseException):
-        return None
-    if getattr(builtins, kind.__name__, None) is kind:
-        return ["builtins", kind.__name__]
-    for module, names in _ELSEWHERE.items():
-        for name in names:
-            if kind.__name__ == name and getattr(importlib.import_module(module), name) is kind:
+    if kind not in _NEVER and issubclass(kind, BaseException):
+        name = kind.__name__
+        for module, names in {"builtins": (name,), **_ELSEWHERE}.items():
+            if name in names and getattr(importlib.import_module(module), name, None) is kind:
                 return [module, name]
     return None
 
@@ -309,69 +196,162 @@ def known_class(module: str, name: str) -> type[BaseException]:
     raise Nonsense(f"{module}.{name} is no exception that is known.")
 
 
-def encode_error(
-    error: BaseException, encode: Callable[[Any], Any], place: Callable[[type], list[Any]]
-) -> dict[str, Any]:
-    """All of an exception that is plain, and of what caused it."""
-    errors = [error]
-    while (cause := errors[-1].__cause__) is not None and len(errors) <= _CAUSES:
-        errors.append(cause)
-    words, *causes = (
-        {
-            "class": place(type(one)),
-            "args": [_or_text(argument, encode) for argument in one.args],
-            "text": _text(one),
-            "notes": [str(note) for note in getattr(one, "__notes__", ())],
-            "attributes": _attributes(one, encode),
+class Codec:
+    """Values as JSON and back; each side adds what only it knows."""
+
+    def place(self, value: Any) -> list[str] | None:
+        """By which name of the interface both sides know it."""
+        raise NotImplementedError
+
+    def named(self, module: str, name: str) -> Any:
+        """What has that name in the interface."""
+        raise NotImplementedError
+
+    def _encode_own(self, value: Any, depth: int) -> Any:
+        """What is neither plain nor known to both sides."""
+        raise NotImplementedError
+
+    def _decode_own(self, data: list[Any], depth: int) -> Any:
+        raise NotImplementedError
+
+    def encode(self, value: Any, depth: int = 0) -> Any:
+        """A value for the other side; TypeError if it can not go there."""
+        kind = type(value)
+        if value is None or kind is bool or kind is str:
+            return value
+        if kind is int:
+            return value if -_SAFE < value < _SAFE else ["int", hex(value)]
+        if kind is float:
+            return value if math.isfinite(value) else ["float", repr(value)]
+        if depth > MAX_DEPTH:
+            raise TypeError("A value is nested too deeply to be handed over.")
+        if kind in _KINDS:
+            return [kind.__name__, *self._encode_all(_KINDS[kind][0](value), depth)]
+        if kind is type and value in _NAMED_TYPES.values():
+            return ["type", value.__name__]
+        return self._encode_known(value, depth)
+
+    def _encode_all(self, parts: Iterable[Any], depth: int) -> list[Any]:
+        return [self.encode(part, depth + 1) for part in parts]
+
+    def _encode_known(self, value: Any, depth: int) -> Any:
+        if place := self.place(value):
+            return ["ref", *place]
+        if isinstance(value, type) and (known := known_place(value)):
+            return ["error", *known]
+        if isinstance(value, BaseException):
+            return ["exception", self.encode_error(value)]
+        if place := self.place(type(value)):
+            if isinstance(value, enum.Enum):
+                return ["member", *place, value.name]
+            if isinstance(value, tuple) and hasattr(value, "_fields"):
+                return ["tuple_of", *place, *self._encode_all(value, depth)]
+        return self._encode_own(value, depth)
+
+    def decode(self, data: Any, depth: int = 0) -> Any:
+        """A value of the other side; Nonsense if it is none."""
+        if data is None or isinstance(data, bool | int | float | str):
+            return data
+        if depth > MAX_DEPTH + 1 or not isinstance(data, list) or not data:
+            raise Nonsense("A value is not as was agreed.")
+        try:
+            return self._decode(data, depth)
+        except (TypeError, ValueError, ArithmeticError, LookupError, OSError) as error:
+            raise Nonsense(f"A value can not be read: {error}") from None
+
+    def _decode(self, data: list[Any], depth: int) -> Any:
+        tag, *parts = data
+        if tag in _BUNCH_READERS:
+            return _BUNCH_READERS[tag](*self._decode_all(parts, depth))
+        return (
+            _ATOM_READERS[tag](*parts) if tag in _ATOM_READERS else self._decode_known(data, depth)
+        )
+
+    def _decode_all(self, parts: list[Any], depth: int) -> list[Any]:
+        return [self.decode(part, depth + 1) for part in parts]
+
+    def _decode_known(self, data: list[Any], depth: int) -> Any:
+        match data:
+            case ["ref", str(module), str(name)]:
+                return self.named(module, name)
+            case ["error", str(module), str(name)]:
+                return known_class(module, name)
+            case ["member", str(module), str(name), str(member)]:
+                return self.named(module, name)[member]
+            case ["tuple_of", str(module), str(name), *parts]:
+                return self.named(module, name)._make(self._decode_all(parts, depth))
+            case ["exception", dict(words)]:
+                return self.decode_error(words)
+        return self._decode_own(data, depth)
+
+    def encode_error(self, error: BaseException) -> dict[str, Any]:
+        """All of an exception that is plain, and of what caused it."""
+        errors = [error]
+        while (cause := errors[-1].__cause__) is not None and len(errors) <= _CAUSES:
+            errors.append(cause)
+        words, *causes = map(self._error_words, errors)
+        return words | {"causes": causes}
+
+    def _error_words(self, error: BaseException) -> dict[str, Any]:
+        return {
+            "class": self._encode_error_class(type(error)),
+            "args": [self._or_text(argument) for argument in error.args],
+            "text": _text_of(error),
+            "notes": [str(note) for note in getattr(error, "__notes__", ())],
+            "attributes": self._attributes(error),
         }
-        for one in errors
-    )
-    return words | {"causes": causes}
+
+    def _encode_error_class(self, kind: type[BaseException]) -> Any:
+        return self.encode(kind)
+
+    def _or_text(self, value: Any) -> Any:
+        try:
+            return self.encode(value)
+        except Exception:  # noqa: BLE001  (it is code of an answer)
+            return f"<{type(value).__name__}>"
+
+    def _attributes(self, error: BaseException) -> dict[str, Any]:
+        """What can be read of it, be it stored, computed, or the same for its class."""
+        own = (kind for kind in type(error).__mro__ if known_place(kind) is None)
+        names = dict.fromkeys([*vars(error), *(name for kind in own for name in vars(kind))])
+        found: dict[str, Any] = {}
+        for name in names:
+            with suppress(Exception):  # it is code of an answer
+                value = getattr(error, name)
+                if not name.startswith("__") and (name in vars(error) or not callable(value)):
+                    found[name] = self._or_text(value)
+        return found
+
+    def decode_error(self, words: dict[str, Any]) -> BaseException:
+        """The exception of such words, never raised before."""
+        errors = [*map(self._decode_one_error, [words, *words["causes"][:_CAUSES]])]
+        for error, cause in pairwise(errors):
+            error.__cause__ = cause
+        return errors[0]
+
+    def _decode_one_error(self, words: dict[str, Any]) -> BaseException:
+        arguments = [self.decode(argument) for argument in words["args"]]
+        error = _made(self._decode_error_class(words["class"]), arguments)
+        for name, value in words["attributes"].items():
+            setattr(error, str(name), self.decode(value))
+        for note in words["notes"]:
+            error.add_note(str(note))
+        if hasattr(error, "__evals_text__"):
+            error.__evals_text__ = str(words["text"])
+        return error
+
+    def _decode_error_class(self, data: Any) -> type[BaseException]:
+        kind = self.decode(data)
+        if isinstance(kind, type) and issubclass(kind, BaseException):
+            return kind
+        raise Nonsense("An exception is of no class that is known.")
 
 
-def _text(error: BaseException) -> str:
+def _text_of(error: BaseException) -> str:
     try:
         return str(error)
     except Exception:  # noqa: BLE001  (it is code of an answer)
         return type(error).__name__
-
-
-def _or_text(value: Any, encode: Callable[[Any], Any]) -> Any:
-    try:
-        return encode(value)
-    except Exception:  # noqa: BLE001  (it is code of an answer)
-        return f"<{type(value).__name__}>"
-
-
-def _attributes(error: BaseException, encode: Callable[[Any], Any]) -> dict[str, Any]:
-    """What can be read of it, whether it is stored on it, computed, or the same for its class."""
-    own = (kind for kind in type(error).__mro__ if known_place(kind) is None)
-    names = dict.fromkeys([*vars(error), *(name for kind in own for name in vars(kind))])
-    found: dict[str, Any] = {}
-    for name in names:
-        with suppress(Exception):  # it is code of an answer
-            value = getattr(error, name)
-            if not name.startswith("__") and (name in vars(error) or not callable(value)):
-                found[name] = _or_text(value, encode)
-    return found
-
-
-def decode_error(
-    data: dict[str, Any], decode: Callable[[Any], Any], find: Callable[[Any], type[BaseException]]
-) -> BaseException:
-    """The exception of such words, never raised before."""
-    error = _made(find(data["class"]), [decode(argument) for argument in data["args"]])
-    for name, value in data["attributes"].items():
-        setattr(error, str(name), decode(value))
-    for note in data["notes"]:
-        error.add_note(str(note))
-    if hasattr(error, "__evals_text__"):
-        error.__evals_text__ = str(data["text"])
-    latest = error
-    for cause in data.get("causes", [])[:_CAUSES]:
-        latest.__cause__ = decode_error(cause, decode, find)
-        latest = latest.__cause__
-    return error
 
 
 def _made(kind: type[BaseException], arguments: list[Any]) -> BaseException:
