@@ -1,5 +1,10 @@
 """What a user can mend."""
 
+from collections.abc import Sequence
+from typing import Self
+
+NAMED_PROBLEMS = 5
+
 
 class MendableError(Exception):
     """Its message is a sentence or two: what is wrong, and what to do."""
@@ -18,3 +23,10 @@ class NothingFailedError(RunError):
 
 class DatasetError(MendableError):
     """A data set that can not be loaded: one sentence per problem, each on a line of its own."""
+
+    @classmethod
+    def of(cls, problems: Sequence[str], count: int) -> Self:
+        """Name the first problems, `NAMED_PROBLEMS` at most, of so many."""
+        more = count - len(problems)
+        are = "is 1 more problem" if more == 1 else f"are {more} more problems"
+        return cls("\n".join([*problems, f"There {are}."] if more else problems))

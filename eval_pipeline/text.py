@@ -6,6 +6,7 @@ from difflib import get_close_matches
 
 MOST_NAMED = 5
 LEAST_ALIKE = 0.5
+LONGEST_QUOTED = 60
 _MARKUP = re.compile(r"([\\`*_\[\]<>|#~&])")
 _FENCES = re.compile(r"`+|~+")
 _ESCAPES = re.compile(
@@ -38,6 +39,11 @@ def fenced(text: str, language: str = "text") -> str:
     shown = printable(text.replace("\r\n", "\n")).strip("\n")
     fence = "`" * max(3, *(1 + len(run) for run in _FENCES.findall(shown)), 0)
     return f"{fence}{language}\n{shown}\n{fence}"
+
+
+def quoted(text: str) -> str:
+    """Return an untrusted text in quotes on one line, cut if it is long."""
+    return repr(text if len(text) <= LONGEST_QUOTED else text[:LONGEST_QUOTED] + "…")
 
 
 def unknown(

@@ -11,12 +11,12 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
+from eval_pipeline.errors import DatasetError
 from eval_pipeline.hashing import RunningFingerprint, fingerprint
 from eval_pipeline.journal import ITEMS, VERSIONS, Journal, JournalError
 from eval_pipeline.records.coding import CodingTask
 from eval_pipeline.settings.settings import Settings
 from eval_pipeline.suites.benchmark import current, keep, load_benchmark, past_items
-from eval_pipeline.suites.exam.dataset import DatasetError
 from eval_pipeline_tests.builders import a_benchmark, a_question, a_task, settings_in
 
 SAMPLE = Path(__file__).parent.parent / "data" / "sample" / "questions.jsonl"

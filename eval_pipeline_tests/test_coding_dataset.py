@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from eval_pipeline.errors import DatasetError
 from eval_pipeline.records.coding import CodingTask, TaskConfig, TaskLimits
 from eval_pipeline.settings.sections import Suite
 from eval_pipeline.settings.settings import Settings
-from eval_pipeline.suites.coding.dataset import DatasetError, grader_version, load_tasks
+from eval_pipeline.suites.coding.dataset import grader_version, load_tasks
 from eval_pipeline.suites.coding.toolchains.registry import TOOLCHAINS
 from eval_pipeline_tests.builders import settings_in
 

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from eval_pipeline.analysis.report.earlier import read_convex_report
+from eval_pipeline.errors import DatasetError
 from eval_pipeline.records.coding import CodingTask
 from eval_pipeline.settings.sections import Suite
 from eval_pipeline.suites.coding.convex_checkout import guidelines_of, is_checkout
-from eval_pipeline.suites.coding.dataset import DatasetError, load_tasks
+from eval_pipeline.suites.coding.dataset import load_tasks
 from eval_pipeline.suites.coding.guidelines import Guidelines
 from eval_pipeline.suites.coding.messages import PROJECT_FORMAT, output_format
 from eval_pipeline.suites.coding.scaffold import ScaffoldError, create

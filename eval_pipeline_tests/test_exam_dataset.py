@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from eval_pipeline.errors import DatasetError
 from eval_pipeline.records.item import ExamQuestion
 from eval_pipeline.settings.gateway import Gateway
 from eval_pipeline.settings.sections import Judge, Suite
 from eval_pipeline.settings.settings import Settings
-from eval_pipeline.suites.exam.dataset import DatasetError, load_questions
+from eval_pipeline.suites.exam.dataset import load_questions
 
 
 def a_row(**changes: object) -> dict[str, object]:

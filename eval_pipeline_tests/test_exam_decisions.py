@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from eval_pipeline.errors import DatasetError
 from eval_pipeline.records.item import ExamQuestion
 from eval_pipeline.settings.settings import Settings
-from eval_pipeline.suites.exam.dataset import DatasetError, load_questions
+from eval_pipeline.suites.exam.dataset import load_questions
 from eval_pipeline.suites.exam.rules.grading import grade_by_rules
 from eval_pipeline.suites.kinds import Prompts
 from eval_pipeline_tests.builders import a_model, settings_in

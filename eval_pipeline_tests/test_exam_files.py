@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
+from eval_pipeline.errors import DatasetError
 from eval_pipeline.records.item import ExamQuestion
 from eval_pipeline.settings.sections import Suite
-from eval_pipeline.suites.exam.dataset import DatasetError, load_questions
+from eval_pipeline.suites.exam.dataset import load_questions
 from eval_pipeline.suites.exam.files import BadRow, Row, Source, read_rows
 from eval_pipeline_tests.test_exam_dataset import a_row, some_settings
 

@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 from eval_pipeline.gateways.chat import ChatReply, ChatRequest, ProviderError
+from eval_pipeline.gateways.structured import ReplyFormats, formats_of
 from eval_pipeline.records.outcome import Outcome
 from eval_pipeline.records.prediction import ReplyFormat, Usage
-from eval_pipeline.suites.exam.judge import INSTRUCTION, ReplyFormats, formats_of
+from eval_pipeline.suites.exam.judge import INSTRUCTION
 from eval_pipeline_tests.builders import a_model
 from eval_pipeline_tests.test_exam_judge import JUDGE, REFUSED, judged
 from eval_pipeline_tests.test_exam_verdict import a_verdict
@@ -65,7 +66,7 @@ def test_a_refusal_in_every_format_is_told_in_the_servers_words() -> None:
 
     result, _ = judged(REFUSED, REFUSED, last)
 
-    assert (result.verdict, result.error) == (None, "HTTP 400: the last word.")
+    assert (result.value, result.error) == (None, "HTTP 400: the last word.")
 
 
 def test_what_worked_is_remembered() -> None:

@@ -15,9 +15,10 @@ import pytest
 from huggingface_hub import constants
 from pydantic import SecretStr
 
+from eval_pipeline.errors import DatasetError
 from eval_pipeline.records.item import ExamQuestion
 from eval_pipeline.settings.sections import Hub, Suite
-from eval_pipeline.suites.exam.dataset import DatasetError, load_questions
+from eval_pipeline.suites.exam.dataset import load_questions
 from eval_pipeline.suites.exam.hub import download
 from eval_pipeline_tests.test_exam_dataset import some_settings
 from eval_pipeline_tests.test_exam_files import a_shard

@@ -11,6 +11,7 @@ import pytest
 from eval_pipeline.gateways.chat import Asked, ChatProvider, ChatReply, ChatRequest, ProviderError
 from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.gateways.limits import RetryPolicy
+from eval_pipeline.gateways.structured import ParsedReply, ReplyFormats, ask_for, formats_of
 from eval_pipeline.records.item import ExamQuestion
 from eval_pipeline.records.model import Model
 from eval_pipeline.records.outcome import Outcome
@@ -20,11 +21,9 @@ from eval_pipeline.settings.sections import Judge
 from eval_pipeline.suites.exam.judge import (
     INSTRUCTION,
     SCHEMA,
-    JudgedAnswer,
-    ReplyFormats,
+    VERDICT,
+    Verdict,
     check_prompt,
-    formats_of,
-    judge_answer,
     judge_request,
     own_failing,
 )
@@ -67,7 +66,7 @@ def judged(
     *says: str | ChatReply | ProviderError,
     formats: ReplyFormats | None = None,
     halted: bool = False,
-) -> tuple[JudgedAnswer, ScriptedProvider]:
+) -> tuple[ParsedReply[Verdict], ScriptedProvider]:
     """What becomes of these replies; with `halted`, nothing more may be asked after them."""
     provider = ScriptedProvider(says)
     most = len(says) if halted else None
@@ -81,7 +80,7 @@ async def judge_by(
     answer: str = "42",
     prompt: str = PROMPT,
     most: int | None = None,
-) -> JudgedAnswer:
+) -> ParsedReply[Verdict]:
     places = count()
 
     def write(reply_format: ReplyFormat) -> ChatRequest:
@@ -92,7 +91,7 @@ async def judge_by(
             raise Halted
         return await ask(provider, request, AT_ONCE)
 
-    return await judge_answer(ask_at_once, write, formats)
+    return await ask_for(VERDICT, ask_at_once, write, formats)
 
 
 def a_request(
@@ -272,14 +271,14 @@ def test_what_is_no_verdict_is_asked_for_again_and_then_kept_as_a_failure(
     hopeless, asked = judged(*[text] * replies, formats=ReplyFormats(formats))
     better, _ = judged(text, a_verdict(correct=False), formats=ReplyFormats(formats))
 
-    assert (hopeless.verdict, hopeless.outcome) == (None, Outcome.JUDGE_UNPARSABLE)
+    assert (hopeless.value, hopeless.outcome) == (None, Outcome.JUDGE_UNPARSABLE)
     unread = "The judge's reply is not the verdict it was asked for."
     assert hopeless.error == f"{unread} It begins: {text[:100]}"
     assert hopeless.reply is not None
     assert (hopeless.reply.text, hopeless.attempts) == (text, replies)
     assert len(asked.asked) == replies
-    assert better.verdict is not None
-    assert (better.verdict.correct, better.outcome, better.attempts) == (False, Outcome.OK, 2)
+    assert better.value is not None
+    assert (better.value.correct, better.outcome, better.attempts) == (False, Outcome.OK, 2)
 
 
 @pytest.mark.parametrize(
@@ -300,10 +299,10 @@ def test_a_reply_that_did_not_end_by_itself_is_no_verdict(
     hopeless, _ = judged(cut, cut, cut)
     better, _ = judged(cut, lines(confidence="90"))
 
-    assert (hopeless.verdict, hopeless.outcome) == (None, Outcome.JUDGE_UNPARSABLE)
+    assert (hopeless.value, hopeless.outcome) == (None, Outcome.JUDGE_UNPARSABLE)
     assert (hopeless.error, hopeless.reply) == (why, cut)
-    assert better.verdict is not None
-    assert (better.verdict.confidence, better.attempts) == (90, 2)
+    assert better.value is not None
+    assert (better.value.confidence, better.attempts) == (90, 2)
 
 
 @pytest.mark.parametrize("finish_reason", [None, "stop", "end_turn", "tool_calls", "tool_use"])
@@ -318,7 +317,7 @@ def test_a_reply_that_ended_by_itself_is_read(finish_reason: str | None) -> None
 def test_an_empty_reply_is_no_verdict_but_a_failure_on_the_way() -> None:
     result, provider = judged("", " ", "\n")
 
-    assert (result.verdict, result.reply) == (None, None)
+    assert (result.value, result.reply) == (None, None)
     assert (result.outcome, result.attempts, len(provider.asked)) == (Outcome.EMPTY, 3, 3)
 
 
@@ -331,7 +330,7 @@ def test_attempts_of_both_askings_are_counted() -> None:
 
     assert (recovered.outcome, recovered.attempts) == (Outcome.OK, 5)
     assert (failed.outcome, failed.error) == (Outcome.NO_CREDIT, "No credit left.")
-    assert (failed.verdict, failed.attempts) == (None, 4)
+    assert (failed.value, failed.attempts) == (None, 4)
 
 
 def test_an_outage_after_a_reply_that_is_no_verdict_does_not_lose_its_text() -> None:
@@ -345,7 +344,7 @@ def test_an_outage_after_a_reply_that_is_no_verdict_does_not_lose_its_text() -> 
     assert [one.reply.text, two.reply.text, none.reply] == ["prose", "other prose", None]
     assert [one.reply_format, two.reply_format] == ["json_schema", "tool"]
     for result in (one, two, none):
-        assert (result.verdict, result.outcome) == (None, Outcome.SERVER_ERROR)
+        assert (result.value, result.outcome) == (None, Outcome.SERVER_ERROR)
         assert result.error == "HTTP 500: down."
 
 
@@ -355,7 +354,7 @@ def test_a_halt_does_not_lose_what_was_replied_before_it(before: list[str | Prov
 
     assert result.reply is not None
     assert (result.reply.text, result.attempts) == ("prose", len(before))
-    assert (result.verdict, result.outcome) == (None, Outcome.JUDGE_UNPARSABLE)
+    assert (result.value, result.outcome) == (None, Outcome.JUDGE_UNPARSABLE)
 
 
 @pytest.mark.parametrize("before", [[], [REFUSED]])
@@ -368,15 +367,15 @@ def test_a_halt_before_any_reply_leaves_nothing_to_keep(before: list[ProviderErr
 def test_the_simulated_judge_understands_the_committed_prompt(answer: str, correct: bool) -> None:
     formats = ReplyFormats(formats_of(JUDGE))
 
-    async def run(base_url: str) -> JudgedAnswer:
+    async def run(base_url: str) -> ParsedReply[Verdict]:
         async with provider_at(base_url) as provider:
             return await judge_by(provider, formats, f"{answer}\nConfidence: 70%", COMMITTED)
 
     with DemoGateway([a_question()]) as gateway:
         result = asyncio.run(run(gateway.base_url))
 
-    assert result.verdict is not None
-    assert (result.verdict.correct, result.verdict.confidence) == (correct, 70)
+    assert result.value is not None
+    assert (result.value.correct, result.value.confidence) == (correct, 70)
 
 
 @pytest.mark.parametrize(

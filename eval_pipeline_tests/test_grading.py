@@ -10,13 +10,13 @@ from eval_pipeline.evaluation.grading import Grader, ModelJudge
 from eval_pipeline.evaluation.predict import Launch
 from eval_pipeline.gateways.chat import ChatRequest, ProviderError
 from eval_pipeline.gateways.demo.faults import Faults
+from eval_pipeline.gateways.structured import ReplyFormats, formats_of
 from eval_pipeline.hashing import fingerprint
 from eval_pipeline.records.item import ExamQuestion
 from eval_pipeline.records.model import DialectName, Prices
 from eval_pipeline.records.outcome import Outcome
 from eval_pipeline.records.prediction import Judgement, Prediction
 from eval_pipeline.records.run import Mode
-from eval_pipeline.suites.exam.judge import ReplyFormats, formats_of
 from eval_pipeline.suites.exam.rules.grading import RULES_VERSION
 from eval_pipeline_tests.builders import (
     a_benchmark,

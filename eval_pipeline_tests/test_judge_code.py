@@ -16,6 +16,7 @@ from eval_pipeline.evaluation.requests import ModelClient
 from eval_pipeline.evaluation.workers import WorkerPool
 from eval_pipeline.gateways.chat import Asked, ChatReply, ChatRequest
 from eval_pipeline.gateways.demo.server import DemoGateway
+from eval_pipeline.gateways.structured import ReplyFormats
 from eval_pipeline.journal import ITEMS, Journal
 from eval_pipeline.records.coding import TaskConfig
 from eval_pipeline.records.model import Prices
@@ -26,7 +27,6 @@ from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.runtime import Halted, run_async
 from eval_pipeline.suites.benchmark import keep, load_benchmark
 from eval_pipeline.suites.coding.judge import ReviewError
-from eval_pipeline.suites.exam.judge import ReplyFormats
 from eval_pipeline_tests.builders import a_model, a_task, settings_in, write_task
 from eval_pipeline_tests.coding_stand import lend_toolchains
 from eval_pipeline_tests.stand import JUDGE, STRONG, WEAK, Stand, outcomes

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
+from eval_pipeline.errors import DatasetError
 from eval_pipeline.journal import LABELS, Journal
 from eval_pipeline.records.prediction import Label
 from eval_pipeline.results.warehouse import Warehouse
@@ -19,7 +20,6 @@ from eval_pipeline.suites.exam.labels import (
     MOST_BYTES,
     MOST_CHARACTERS,
     WORDS,
-    LabelsError,
     load_labels,
     read_labels,
 )
@@ -32,11 +32,11 @@ ALL_COLUMNS = "item_id,correct,suite,model,run_id,sample,labeller\n"
 def read(folder: Path, content: str | bytes) -> Sequence[Label]:
     path = folder / SHOWN
     path.write_bytes(content.encode() if isinstance(content, str) else content)
-    return read_labels(path, SHOWN).labels
+    return read_labels(path, SHOWN)[0]
 
 
 def problem_of(folder: Path, content: str | bytes) -> str:
-    with pytest.raises(LabelsError) as caught:
+    with pytest.raises(DatasetError) as caught:
         read(folder, content)
     return str(caught.value)
 
@@ -151,7 +151,7 @@ def test_a_file_beyond_all_bounds_is_refused(
 
 @pytest.mark.parametrize("name", ["nowhere.csv", ".", "labels.csv/below.csv"])
 def test_a_file_that_is_not_there_is_told(tmp_path: Path, name: str) -> None:
-    with pytest.raises(LabelsError, match=r"there is no such file; correct reliability.labels"):
+    with pytest.raises(DatasetError, match=r"there is no such file; correct reliability.labels"):
         read_labels(tmp_path / name, Path(name))
 
 
@@ -164,10 +164,10 @@ def test_two_labellers_may_label_the_same_reply(tmp_path: Path) -> None:
 def test_columns_that_are_not_used_are_told(tmp_path: Path) -> None:
     (tmp_path / SHOWN).write_text("item_id,correct,modle,note\nq1,1,a/b,hm\n")
 
-    found = read_labels(tmp_path / SHOWN, SHOWN)
+    labels, warnings = read_labels(tmp_path / SHOWN, SHOWN)
 
-    assert found.warnings == ["labels.csv: columns that are not used: 'modle', 'note'."]
-    assert len(found.labels) == 1
+    assert warnings == ["labels.csv: columns that are not used: 'modle', 'note'."]
+    assert len(labels) == 1
 
 
 @given(st.binary(max_size=200) | st.text(max_size=200).map(str.encode))
@@ -179,7 +179,7 @@ def test_no_bytes_whatsoever_do_more_harm_than_a_sentence(
     for head in (b"", b"item_id,correct\n"):
         try:
             labels = read(folder, head + content)
-        except LabelsError as error:
+        except DatasetError as error:
             assert str(error).startswith("labels.csv")
         else:
             assert all(one.item_id for one in labels)
@@ -220,7 +220,7 @@ def test_the_same_labels_are_written_once_and_a_wrong_file_not_at_all(tmp_path: 
     journal = loaded(tmp_path, "item_id,correct\nq1,1\n")
     loaded(tmp_path, "correct,item_id\ntrue,q1\n")
 
-    with pytest.raises(LabelsError):
+    with pytest.raises(DatasetError):
         loaded(tmp_path, "item_id,correct\nq1,0\nq2,maybe\n")
 
     assert len(journal.files(LABELS)) == 1

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial, reduce
 from typing import Self
 
@@ -12,6 +12,7 @@ from eval_pipeline.evaluation.state import JudgeKey
 from eval_pipeline.evaluation.workers import WorkerPool
 from eval_pipeline.gateways.chat import ChatRequest
 from eval_pipeline.gateways.pool import Gateways
+from eval_pipeline.gateways.structured import ParsedReply, ReplyFormats, ask_for, formats_of
 from eval_pipeline.hashing import fingerprint
 from eval_pipeline.records.base import now
 from eval_pipeline.records.coding import CodingTask, Files, TestResult
@@ -26,12 +27,9 @@ from eval_pipeline.suites.benchmark import judge_prompt_of
 from eval_pipeline.suites.coding.judge import CodeJudge, Reviewed, Reviewer, ReviewError
 from eval_pipeline.suites.exam.judge import (
     SCHEMA,
-    JudgedAnswer,
-    ReplyFormats,
+    VERDICT,
     Verdict,
     fill,
-    formats_of,
-    judge_answer,
     judge_request,
     own_failing,
     verdict_request,
@@ -66,16 +64,18 @@ class ModelJudge:
         formats = ReplyFormats(formats_of(model))
         return cls(model, client, prompt, judge.max_tokens, formats, settings.redact)
 
-    async def judge(self, item: ExamQuestion, answer: str, pool: WorkerPool) -> JudgedAnswer:
+    async def judge(
+        self, item: ExamQuestion, answer: str, pool: WorkerPool
+    ) -> ParsedReply[Verdict]:
         """Ask for a verdict; of the prediction the judge sees the answer and nothing else."""
         return await self.ask(partial(self._request, item, answer), pool)
 
     async def ask(
         self, write: Callable[[ReplyFormat], ChatRequest], pool: WorkerPool
-    ) -> JudgedAnswer:
+    ) -> ParsedReply[Verdict]:
         """Ask for a verdict by the request in each format that it may be asked in."""
-        judged = await judge_answer(partial(self.client.ask, pool=pool), write, self.formats)
-        return judged.model_copy(update={"verdict": self._redacted(judged.verdict)})
+        judged = await ask_for(VERDICT, partial(self.client.ask, pool=pool), write, self.formats)
+        return replace(judged, value=self._redacted(judged.value))
 
     def _redacted(self, verdict: Verdict | None) -> Verdict | None:
         if verdict is None:
@@ -235,8 +235,8 @@ def _by_rules(said: RulesVerdict) -> dict[str, object]:
     }
 
 
-def _by_model(judged: JudgedAnswer) -> dict[str, object]:
-    verdict, reply = judged.verdict, judged.reply
+def _by_model(judged: ParsedReply[Verdict]) -> dict[str, object]:
+    verdict, reply = judged.value, judged.reply
     result: dict[str, object] = {
         "outcome": judged.outcome,
         "score": None,
@@ -292,9 +292,9 @@ class CodeReviewer:
                     raise
                 raise self._error(" was stopped before its end.", usages) from None
             usages.append(judged.usage)
-            if judged.verdict is None:
+            if judged.value is None:
                 raise self._error(f": {judged.error}", usages)
-            said = judged.verdict
+            said = judged.value
             name = f"review: {criterion}"
             tests.append(TestResult(name=name, passed=said.correct, message=said.reasoning))
         return Reviewed(tuple(tests), reduce(Usage.plus, usages, FREE))

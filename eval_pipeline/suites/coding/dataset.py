@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from eval_pipeline.errors import DatasetError
+from eval_pipeline.errors import NAMED_PROBLEMS, DatasetError
 from eval_pipeline.hashing import fingerprint
 from eval_pipeline.records.coding import STEPS, CodingTask, Files, TaskConfig
 from eval_pipeline.settings.sections import Suite
@@ -20,8 +20,6 @@ from eval_pipeline.suites.coding.files import FolderFiles, UnsafePath, check_fil
 from eval_pipeline.suites.coding.toolchains.base import Toolchain, ToolchainError
 from eval_pipeline.suites.coding.toolchains.registry import toolchain
 
-__all__ = ["HARNESS", "DatasetError", "grader_version", "load_tasks", "task_toolchain"]
-
 HARNESS = 1
 """Raised when the code changes what a pass means in a way that no file of a task shows."""
 NUMBERED = re.compile(r"(\d{3})-([a-z][a-z0-9]*(?:-[a-z0-9]+)*)")
@@ -30,7 +28,6 @@ DEFAULT_TOOLCHAIN = "python"
 
 _ALLOWED = ("TASK.txt", "answer/", "grader/", "grader.test.ts", "wrong/", "eval.toml", "GAPS.txt")
 _NAMING = "must be named by three digits and lower-case words, as in 001-data-modelling"
-_SHOWN_PROBLEMS = 5
 _BOM = "\ufeff"
 
 
@@ -49,7 +46,8 @@ def load_tasks(suite: Suite, settings: Settings) -> Iterator[CodingTask]:
     reader = checkout_tasks if is_checkout(root) else _tasks
     tasks = [_versioned(task) for task in reader(root, suite, problems)]
     if problems:
-        raise DatasetError(_summary([f"{suite.path}/{problem}." for problem in problems]))
+        named = [f"{suite.path}/{problem}." for problem in problems[:NAMED_PROBLEMS]]
+        raise DatasetError.of(named, len(problems))
     if not tasks:
         raise DatasetError(
             f"{suite.path}: there are no tasks; one is a folder such as "
@@ -121,14 +119,6 @@ def _twice_numbered(category: str, folders: list[Path]) -> list[str]:
         for number, count in counts.items()
         if count > 1
     ]
-
-
-def _summary(problems: list[str]) -> str:
-    lines = problems[:_SHOWN_PROBLEMS]
-    if more := len(problems) - len(lines):
-        are = "is 1 more problem" if more == 1 else f"are {more} more problems"
-        lines.append(f"There {are}.")
-    return "\n".join(lines)
 
 
 class _Reading:

@@ -11,6 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from eval_pipeline.records.coding import Files
+from eval_pipeline.text import quoted
 
 MAX_FILES = 200
 MAX_FILE_BYTES = 1024**2
@@ -18,7 +19,6 @@ MAX_BYTES = 5 * 1024**2
 MAX_NAME_BYTES = 120
 MAX_PATH_BYTES = 300
 
-_SHOWN_CHARACTERS = 80
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 # What opening or making something comes to where something else is in its place.
@@ -47,7 +47,7 @@ def check_files(files: Mapping[str, str]) -> None:
         raise UnsafePath(f"There are {len(files)} files, more than {MAX_FILES}.")
     for path in files:
         if reason := _refusal(path):
-            raise UnsafePath(f"The path {_shown(path)} {reason}.")
+            raise UnsafePath(f"The path {quoted(path)} {reason}.")
     _check_apart(files)
     _check_sizes(files)
 
@@ -94,13 +94,13 @@ def _check_apart(files: Mapping[str, str]) -> None:
     for path in files:
         other = seen.setdefault(_folded(path), path)
         if other != path:
-            raise UnsafePath(f"The paths {_shown(other)} and {_shown(path)} differ only in case.")
+            raise UnsafePath(f"The paths {quoted(other)} and {quoted(path)} differ only in case.")
     for path in files:
         parts = _folded(path).split("/")
         for length in range(1, len(parts)):
             if file := seen.get("/".join(parts[:length])):
                 raise UnsafePath(
-                    f"The path {_shown(file)} is a file, and a folder of {_shown(path)}."
+                    f"The path {quoted(file)} is a file, and a folder of {quoted(path)}."
                 )
 
 
@@ -114,9 +114,9 @@ def _check_sizes(files: Mapping[str, str]) -> None:
         try:
             size = len(content.encode())
         except UnicodeEncodeError:
-            raise UnsafePath(f"The file {_shown(path)} has text that is not Unicode.") from None
+            raise UnsafePath(f"The file {quoted(path)} has text that is not Unicode.") from None
         if size > MAX_FILE_BYTES:
-            raise UnsafePath(f"The file {_shown(path)} is larger than {MAX_FILE_BYTES} bytes.")
+            raise UnsafePath(f"The file {quoted(path)} is larger than {MAX_FILE_BYTES} bytes.")
         total += size
     if total > MAX_BYTES:
         raise UnsafePath(f"The files are larger than {MAX_BYTES} bytes together.")
@@ -130,7 +130,7 @@ def _write(top: int, path: str, content: bytes) -> None:
     except OSError as error:
         if error.errno not in _IN_THE_WAY:
             raise
-        raise UnsafePath(f"Where {_shown(path)} is to be written, something is already.") from None
+        raise UnsafePath(f"Where {quoted(path)} is to be written, something is already.") from None
     with os.fdopen(descriptor, "wb") as file:
         file.write(content)
 
@@ -157,10 +157,6 @@ def _is_there(name: str, parent: int) -> bool:
     except FileNotFoundError:
         return False
     return True
-
-
-def _shown(path: str) -> str:
-    return repr(path if len(path) <= _SHOWN_CHARACTERS else path[:_SHOWN_CHARACTERS] + "…")
 
 
 IGNORED = ("__pycache__", "node_modules", "_generated")

@@ -5,7 +5,7 @@ import glob
 import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
 import duckdb
 
@@ -70,15 +70,11 @@ def read_rows(source: Source) -> Rows:
 
 def _read_jsonl(source: Source) -> Rows:
     with source.path.open("rb") as file:
-        _skip_bom(file)
+        if file.read(len(_BOM)) != _BOM:
+            file.seek(0)
         for number, line in enumerate(file, start=1):
             if line.strip():
                 yield _json_row(number, line)
-
-
-def _skip_bom(file: BinaryIO) -> None:
-    if file.read(len(_BOM)) != _BOM:
-        file.seek(0)
 
 
 def _json_row(number: int, line: bytes) -> Row | BadRow:
@@ -88,23 +84,18 @@ def _json_row(number: int, line: bytes) -> Row | BadRow:
             line.rstrip(b"\r\n").decode("utf-8"),
             parse_int=str,
             parse_float=str,
-            parse_constant=_constant,
+            parse_constant=lambda name: None if name == "NaN" else name,
         )
     except UnicodeDecodeError:
         return BadRow(number, f"line {number} is not valid UTF-8")
     except json.JSONDecodeError as error:
-        return BadRow(
-            number, f"line {number} is not valid JSON ({error.msg}, column {error.colno})"
-        )
+        where = f"{error.msg}, column {error.colno}"
+        return BadRow(number, f"line {number} is not valid JSON ({where})")
     except RecursionError:
         return BadRow(number, f"line {number} is nested too deeply")
     if not isinstance(values, dict):
         return BadRow(number, f"line {number} is not a JSON object")
     return Row(number, values)
-
-
-def _constant(name: str) -> str | None:
-    return None if name == "NaN" else name
 
 
 def _read_csv(source: Source) -> Rows:
@@ -117,7 +108,11 @@ def _read_csv(source: Source) -> Rows:
             header = next(cells, [])
             _check_columns(source, header)
             for number, row in enumerate(filter(None, cells), start=1):
-                yield _csv_row(number, header, row)
+                if len(row) == len(header):
+                    yield Row(number, dict(zip(header, row, strict=True)))
+                else:
+                    reason = f"it has {len(row)} cells where the header has {len(header)}"
+                    yield BadRow(number, reason)
     except UnicodeDecodeError:
         raise DatasetError(
             f"{source.shown}: the file is not valid UTF-8 after row {number}; save it as UTF-8."
@@ -126,12 +121,6 @@ def _read_csv(source: Source) -> Rows:
         raise DatasetError(
             f"{source.shown}: the file can not be parsed as CSV after row {number} ({error})."
         ) from None
-
-
-def _csv_row(number: int, header: list[str], cells: list[str]) -> Row | BadRow:
-    if len(cells) != len(header):
-        return BadRow(number, f"it has {len(cells)} cells where the header has {len(header)}")
-    return Row(number, dict(zip(header, cells, strict=True)))
 
 
 def _read_parquet(source: Source) -> Rows:

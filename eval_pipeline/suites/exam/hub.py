@@ -1,18 +1,17 @@
 """Hugging Face hub (repository, split, pinned revision) -> local files in a cache of our own."""
 
 import json
-import os
 import re
-from collections.abc import Iterable
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eval_pipeline.errors import DatasetError
+from eval_pipeline.journal.files import swap_in
 from eval_pipeline.settings.sections import Hub
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
-    from huggingface_hub.errors import HfHubHTTPError
 
 HUGGING_FACE = "https://huggingface.co"
 
@@ -21,6 +20,11 @@ _SHOWN_FILES = 10
 _REFUSED = (401, 403)
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _EXTENSIONS = ("parquet", "jsonl", "csv")
+_GATED = "the data set is gated; accept the conditions on {page} and put a token into HF_TOKEN"
+_GATED_FOR_US = (
+    "the token in HF_TOKEN has no access to this gated data set; accept the conditions on {page} "
+    "with the token's account, and let the token read gated repositories"
+)
 _LAYOUTS = (r"data/{split}-[^/]*", r"{split}-[^/]*", r"{split}", r"{split}/[^/]+")
 
 
@@ -43,7 +47,8 @@ def download(hub: Hub, *, token: str | None, endpoint: str | None, cache: Path) 
         with disable_progress_bars():
             return _fetch(api, hub, cache)
     except (httpx2.HTTPError, OSError, ValueError, LookupError, RuntimeError) as error:
-        raise DatasetError(_explain(error, hub, address, has_token=bool(token))) from None
+        reason = _explain(error, hub, address, has_token=bool(token))
+        raise DatasetError(f"{hub.repository}: {reason}.") from None
 
 
 def _fetch(api: "HfApi", hub: Hub, cache: Path) -> list[Path]:
@@ -51,7 +56,7 @@ def _fetch(api: "HfApi", hub: Hub, cache: Path) -> list[Path]:
     commit = info.sha or ""
     if not _COMMIT.fullmatch(commit):
         raise ValueError("no commit")
-    names = _split_files(hub, [file.rfilename for file in info.siblings or ()])
+    names = _split_files(hub, sorted(file.rfilename for file in info.siblings or ()))
     # The commit and not the revision: a branch may move between two files.
     paths = [
         Path(
@@ -61,27 +66,23 @@ def _fetch(api: "HfApi", hub: Hub, cache: Path) -> list[Path]:
         )
         for name in names
     ]
-    _remember(_listing(hub, commit, cache), paths, cache)
+    # Written last: a listing means that all its files were downloaded.
+    relative = [path.relative_to(cache).as_posix() for path in paths]
+    swap_in(_listing(hub, commit, cache), json.dumps(relative).encode())
     return paths
 
 
-def _split_files(hub: Hub, names: Iterable[str]) -> list[str]:
+def _split_files(hub: Hub, present: list[str]) -> list[str]:
     """The files of the first layout that has any, so that a copy in another format is not read."""
-    present = sorted(names)
     split = re.escape(hub.split)
-    for extension in _EXTENSIONS:
-        for layout in _LAYOUTS:
-            pattern = re.compile(layout.format(split=split) + rf"\.{extension}")
-            if found := [name for name in present if pattern.fullmatch(name)]:
-                return found
-    raise DatasetError(_no_split(hub, present))
-
-
-def _no_split(hub: Hub, present: list[str]) -> str:
+    for extension, layout in product(_EXTENSIONS, _LAYOUTS):
+        pattern = re.compile(layout.format(split=split) + rf"\.{extension}")
+        if found := [name for name in present if pattern.fullmatch(name)]:
+            return found
     data = [name for name in present if name.endswith(_EXTENSIONS)] or present
     shown = ", ".join(data[:_SHOWN_FILES]) or "none"
     more = f" and {len(data) - _SHOWN_FILES} more" if len(data) > _SHOWN_FILES else ""
-    return (
+    raise DatasetError(
         f"{hub.repository}: there is no file of the split '{hub.split}' at revision "
         f"{hub.revision}; choose a split of these files: {shown}{more}."
     )
@@ -90,15 +91,6 @@ def _no_split(hub: Hub, present: list[str]) -> str:
 def _listing(hub: Hub, commit: str, cache: Path) -> Path:
     folder = hub.repository.replace("/", "--")
     return cache / "listings" / folder / commit / f"{hub.split}.json"
-
-
-def _remember(listing: Path, paths: list[Path], cache: Path) -> None:
-    """Written last: a listing means that all its files were downloaded."""
-    listing.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = listing.with_suffix(f".{os.getpid()}.tmp")
-    names = [path.relative_to(cache).as_posix() for path in paths]
-    unfinished.write_text(json.dumps(names), "utf-8")
-    unfinished.replace(listing)
 
 
 def _cached(hub: Hub, cache: Path) -> list[Path]:
@@ -112,52 +104,33 @@ def _cached(hub: Hub, cache: Path) -> list[Path]:
 
 def _explain(error: Exception, hub: Hub, address: str, *, has_token: bool) -> str:
     """One sentence that says what to do; never the library's text, which may repeat a secret."""
-    from huggingface_hub.errors import HfHubHTTPError  # noqa: PLC0415
-
-    match error:
-        case HfHubHTTPError():
-            reason = _refusal(error, hub, address, has_token=has_token)
-        case OSError(errno=int()):
-            reason = f"the files can not be kept in the cache ({error.strerror})"
-        case ValueError() | LookupError():
-            reason = f"{address} does not answer like a Hugging Face hub; check HF_ENDPOINT"
-        case _:
-            reason = (
-                f"{address} can not be reached ({type(error).__name__}); check the network and "
-                "HF_ENDPOINT, or pin a full commit that was loaded before"
-            )
-    return f"{hub.repository}: {reason}."
-
-
-def _refusal(error: "HfHubHTTPError", hub: Hub, address: str, *, has_token: bool) -> str:
     from huggingface_hub import errors  # noqa: PLC0415
 
     page = f"{address}/datasets/{hub.repository}"
-    status = error.response.status_code
     match error:
         case errors.GatedRepoError():
-            return _gated(page, has_token=has_token)
+            return (_GATED_FOR_US if has_token else _GATED).format(page=page)
         case errors.RevisionNotFoundError():
             return f"there is no revision '{hub.revision}'; choose one of {page}/commits/main"
-        case _ if has_token and status in _REFUSED:
+        case errors.HfHubHTTPError() if has_token and error.response.status_code in _REFUSED:
             return (
                 "the hub does not accept the token in HF_TOKEN; put one that may read this data "
                 f"set there, from {address}/settings/tokens"
             )
         case errors.RepositoryNotFoundError():
-            return _not_found(page, has_token=has_token)
-    return f"{address} answered with status {status}; try again later"
-
-
-def _gated(page: str, *, has_token: bool) -> str:
-    if has_token:
-        return (
-            "the token in HF_TOKEN has no access to this gated data set; accept the conditions "
-            f"on {page} with the token's account, and let the token read gated repositories"
-        )
-    return f"the data set is gated; accept the conditions on {page} and put a token into HF_TOKEN"
-
-
-def _not_found(page: str, *, has_token: bool) -> str:
-    token = "the token in HF_TOKEN must have access" if has_token else "put a token into HF_TOKEN"
-    return f"there is no data set at {page}; check the name, and if it is private, {token}"
+            do = (
+                "the token in HF_TOKEN must have access"
+                if has_token
+                else "put a token into HF_TOKEN"
+            )
+            return f"there is no data set at {page}; check the name, and if it is private, {do}"
+        case errors.HfHubHTTPError():
+            return f"{address} answered with status {error.response.status_code}; try again later"
+        case OSError(errno=int()):
+            return f"the files can not be kept in the cache ({error.strerror})"
+        case ValueError() | LookupError():
+            return f"{address} does not answer like a Hugging Face hub; check HF_ENDPOINT"
+    return (
+        f"{address} can not be reached ({type(error).__name__}); check the network and "
+        "HF_ENDPOINT, or pin a full commit that was loaded before"
+    )

@@ -7,22 +7,13 @@ from typing import Any
 
 from pydantic import ConfigDict, Field, JsonValue, field_validator
 
-from eval_pipeline.gateways.chat import ChatReply, ChatRequest
-from eval_pipeline.gateways.structured import (
-    Ask,
-    ReplyFormats,
-    ReplySchema,
-    Write,
-    ask_for,
-    form_request,
-    formats_of,
-    read_json,
-)
+from eval_pipeline.gateways.chat import ChatRequest
+from eval_pipeline.gateways.structured import ReplySchema, form_request, read_json
 from eval_pipeline.records.base import Record, Text
 from eval_pipeline.records.item import ExamQuestion
 from eval_pipeline.records.model import Model
 from eval_pipeline.records.outcome import Outcome
-from eval_pipeline.records.prediction import Prediction, ReplyFormat, Usage
+from eval_pipeline.records.prediction import Prediction, ReplyFormat
 
 _PERCENTAGE = re.compile(r"(\d{1,3}(?:\.\d{1,6})?)\s*%?")
 _NOTHING = ("none", "null")
@@ -136,28 +127,13 @@ def _is_ambiguous(confidence: object) -> bool:
     return isinstance(confidence, float) and 0 < confidence < 1
 
 
-__all__ = [
-    "INSTRUCTION",
-    "SCHEMA",
-    "JudgedAnswer",
-    "ReplyFormats",
-    "Verdict",
-    "check_prompt",
-    "fill",
-    "formats_of",
-    "judge_answer",
-    "judge_request",
-    "own_failing",
-    "verdict_request",
-]
-
 INSTRUCTION = (
     "Reply with one JSON object and nothing else. Its keys: extracted_answer (text or null), "
     "reasoning (text), correct (true or false), confidence (a number from 0 to 100, or null)."
 )
 """What is added to a prompt that does not say how to reply, where nothing else enforces it."""
 _SAYS_HOW_TO_REPLY = re.compile(rf"\bjson\b|\b{PUBLISHED_NAME}\b", re.IGNORECASE)
-_VERDICT = ReplySchema("judge", "verdict", read_verdict)
+VERDICT = ReplySchema("judge", "verdict", read_verdict)
 
 
 def judge_request(
@@ -200,33 +176,9 @@ def own_failing(prediction: Prediction) -> str | None:
             return None
 
 
-class JudgedAnswer(Record):
-    """A verdict, or the error that stands in its place; always with the call it came from."""
-
-    verdict: Verdict | None
-    outcome: Outcome
-    error: str | None
-    reply: ChatReply | None
-    reply_format: ReplyFormat
-    attempts: int
-    usage: Usage
-
-
-async def judge_answer(ask: Ask, write: Write, formats: ReplyFormats) -> JudgedAnswer:
-    """Asks in one format after the other for a verdict; a reply that is none is kept as a failure.
-
-    There is always a second reply to hope for, in the next format or else in the same.
-    """
-    given = await ask_for(_VERDICT, ask, write, formats)
-    return JudgedAnswer(
-        verdict=given.value,
-        outcome=given.outcome,
-        error=given.error,
-        reply=given.reply,
-        reply_format=given.reply_format,
-        attempts=given.attempts,
-        usage=given.usage,
-    )
+# {correct_answer} is how the published prompt of Humanity's Last Exam calls the reference.
+_PLACEHOLDER = re.compile(r"\{(question|reference|correct_answer|response)\}")
+_TAG = re.compile(r"</?([A-Za-z][\w.-]*)[^<>]*>")
 
 
 def check_prompt(prompt: str) -> str | None:
@@ -237,13 +189,6 @@ def check_prompt(prompt: str) -> str | None:
     if not named & {"reference", "correct_answer"}:
         return "has no {reference} (or {correct_answer}), so the judge would not know what is right"
     return None
-
-
-# {correct_answer} is how the published prompt of Humanity's Last Exam calls the reference.
-_PLACEHOLDER = re.compile(r"\{(question|reference|correct_answer|response)\}")
-
-
-_TAG = re.compile(r"</?([A-Za-z][\w.-]*)[^<>]*>")
 
 
 def fill(template: str, values: Mapping[str, str]) -> str:

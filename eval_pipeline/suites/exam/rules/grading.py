@@ -11,7 +11,6 @@ A confidence without % is read as a percentage, but 0.85 could mean 85 % too and
 
 import re
 from fractions import Fraction
-from typing import NamedTuple
 
 from pydantic import Field
 
@@ -65,21 +64,8 @@ class RulesVerdict(Record):
     certain: bool
 
 
-class _Finding(NamedTuple):
-    correct: bool | None
-    reason: str
-
-
-def _right(reason: str) -> _Finding:
-    return _Finding(correct=True, reason=reason)
-
-
-def _wrong(reason: str) -> _Finding:
-    return _Finding(correct=False, reason=reason)
-
-
-def _left_open(reason: str) -> _Finding:
-    return _Finding(correct=None, reason=reason)
+_Finding = tuple[bool | None, str]
+"""Whether the reply is right, None if the rules can not tell; and why."""
 
 
 def grade_by_rules(question: ExamQuestion, reply: str) -> RulesVerdict:
@@ -87,27 +73,27 @@ def grade_by_rules(question: ExamQuestion, reply: str) -> RulesVerdict:
     text = visible("\n".join(whole_characters(reply).splitlines()))
     candidates = _candidates(text)
     answer = candidates[-1] if candidates else ""
-    finding = _finding(question, answer, candidates)
+    correct, reason = _finding(question, answer, candidates)
     return RulesVerdict(
-        correct=finding.correct,
+        correct=correct,
         extracted_answer=peeled(answer) or None,
-        reason=finding.reason,
+        reason=reason,
         confidence=_confidence(text),
-        certain=finding.correct is not None,
+        certain=correct is not None,
     )
 
 
 def _finding(question: ExamQuestion, answer: str, candidates: list[str]) -> _Finding:
     if not answer:
-        return _left_open("The reply has no answer that the rules can find.")
+        return None, "The reply has no answer that the rules can find."
     # A text far longer than the reference is never the same; Unicode's own rules are slow on it.
     if max(map(len, candidates)) > max(_MAX_ANSWER, 2 * len(question.answer)):
-        return _left_open("The answer is too long for the rules.")
+        return None, "The answer is too long for the rules."
     others = set(candidates) - {answer}
     if len(others) >= _MAX_CANDIDATES or not all(
-        _grade(question, answer, other).correct for other in others
+        _grade(question, answer, other)[0] for other in others
     ):
-        return _left_open("The reply gives more than one answer.")
+        return None, "The reply gives more than one answer."
     return _grade(question, question.answer, answer)
 
 
@@ -172,16 +158,16 @@ def _grade(question: ExamQuestion, reference: str, answer: str) -> _Finding:
     if wanted and given:
         return _grade_numbers(wanted, given)
     if same_text(reference, answer) or same_text(without_approximation(reference), answer):
-        return _right("The answer and the reference are the same text.")
-    return _left_open("The answer is another text than the reference but may mean the same.")
+        return True, "The answer and the reference are the same text."
+    return None, "The answer is another text than the reference but may mean the same."
 
 
 def _grade_letters(wanted: str, given: str | None) -> _Finding:
     if given is None:
-        return _left_open("The answer is not exactly one option letter.")
+        return None, "The answer is not exactly one option letter."
     if given == wanted:
-        return _right(f"The answer is the right option, {wanted}.")
-    return _wrong(f"The answer is option {given}, the right one is {wanted}.")
+        return True, f"The answer is the right option, {wanted}."
+    return False, f"The answer is option {given}, the right one is {wanted}."
 
 
 _OPTION = re.compile(r"^[ \t]{0,8}\(?([A-Z])[.):][ \t]{1,8}(\S.*)$", re.MULTILINE)
@@ -214,28 +200,28 @@ def _grade_numbers(wanted: Quantity, given: Quantity) -> _Finding:
     if wanted.unit is None and given.unit is None:
         return _grade_values(wanted, given, Fraction(1))
     if wanted.unit is None or given.unit is None:
-        return _left_open("Only one of the answer and the reference has a unit.")
+        return None, "Only one of the answer and the reference has a unit."
     if wanted.unit.powers == given.unit.powers:
         return _grade_values(wanted, given, given.unit.scale / wanted.unit.scale)
     # A bare C is often meant as degrees Celsius.
     if wanted.unit.dimension == given.unit.dimension or "C" in (wanted.unit_text, given.unit_text):
-        return _left_open("The units of the answer and the reference can not be compared.")
-    return _wrong("The answer has a unit of another dimension than the reference.")
+        return None, "The units of the answer and the reference can not be compared."
+    return False, "The answer has a unit of another dimension than the reference."
 
 
 def _grade_values(wanted: Quantity, given: Quantity, scale: Fraction) -> _Finding:
     gap = abs(wanted.value - given.value * scale)
     if not gap:
-        return _right("The answer and the reference are the same number.")
+        return True, "The answer and the reference are the same number."
     texts = {wanted.number_text, given.number_text}
     if len(texts) > len({text.replace(",", ".") for text in texts}):
-        return _left_open("It is not clear whether a comma stands for thousands or decimals.")
+        return None, "It is not clear whether a comma stands for thousands or decimals."
     must_be_equal = wanted.unit is None and (wanted.whole or (wanted.exact and given.exact))
     if must_be_equal or gap > max(_step(wanted), given.step * scale) / 2:
-        return _wrong("The answer is another number than the reference.")
+        return False, "The answer is another number than the reference."
     if wanted.exact or given.exact or gap > _TOLERANCE * abs(wanted.value):
-        return _left_open("The answer may be the reference rounded more or less precisely.")
-    return _right("The answer is the same number as the reference within its rounding.")
+        return None, "The answer may be the reference rounded more or less precisely."
+    return True, "The answer is the same number as the reference within its rounding."
 
 
 def _step(wanted: Quantity) -> Fraction:
