@@ -38,7 +38,7 @@ from eval_pipeline.suites.exam.judge import (
 )
 from eval_pipeline.suites.exam.rules.grading import RULES_VERSION, RulesVerdict, grade_by_rules
 
-PROMPT = PACKAGE / "prompts" / "review.txt"
+REVIEW_PROMPT = PACKAGE / "prompts" / "review.txt"
 RULES = "rules"
 """What the rules are called where others have the name of a model."""
 STEPS = "steps"
@@ -56,7 +56,7 @@ class ModelJudge:
     max_tokens: int | None
     formats: ReplyFormats
     # What a server wrote with escapes is text only once it is read.
-    redact: Callable[[str], str] = str
+    redacted: Callable[[Verdict], Verdict] = lambda verdict: verdict
 
     @classmethod
     def of(cls, model: Model, prompt: str, settings: Settings, gateways: Gateways) -> Self:
@@ -64,7 +64,7 @@ class ModelJudge:
         judge = settings.judge
         client = model_client(model, settings, gateways, judge.num_workers)
         formats = ReplyFormats(formats_of(model))
-        return cls(model, client, prompt, judge.max_tokens, formats, settings.redact)
+        return cls(model, client, prompt, judge.max_tokens, formats, settings.redacted)
 
     async def judge(self, item: ExamQuestion, answer: str, pool: WorkerPool) -> JudgedAnswer:
         """Ask for a verdict; of the prediction the judge sees the answer and nothing else."""
@@ -75,17 +75,8 @@ class ModelJudge:
     ) -> JudgedAnswer:
         """Ask for a verdict by the request in each format that it may be asked in."""
         judged = await judge_answer(partial(self.client.ask, pool=pool), write, self.formats)
-        return judged.model_copy(update={"verdict": self._redacted(judged.verdict)})
-
-    def _redacted(self, verdict: Verdict | None) -> Verdict | None:
-        if verdict is None:
-            return None
-        said = verdict.extracted_answer
-        texts = {
-            "reasoning": self.redact(verdict.reasoning),
-            "extracted_answer": None if said is None else self.redact(said),
-        }
-        return verdict.model_copy(update=texts)
+        verdict = judged.verdict and self.redacted(judged.verdict)
+        return judged.model_copy(update={"verdict": verdict})
 
     def guess(self, item: ExamQuestion, answer: str) -> Usage:
         """Guess what a verdict will use by the length of what the judge has to read."""
@@ -268,11 +259,6 @@ class CodeReviewer:
     judge: ModelJudge
     pool: WorkerPool
 
-    @staticmethod
-    def judge_of(model: Model, settings: Settings, gateways: Gateways) -> ModelJudge:
-        """Return the model with the prompt for reviews."""
-        return ModelJudge.of(model, PROMPT.read_text("utf-8").strip(), settings, gateways)
-
     @property
     def name(self) -> str:
         """Who it is and how it is asked."""
@@ -280,7 +266,7 @@ class CodeReviewer:
 
     async def review(self, task: CodingTask, files: Files) -> Reviewed:
         """Return one result per criterion; what was paid for before one failed is not lost."""
-        tests: list[TestResult] = []
+        who, tests = f"The AI grader {self.judge.model.id}", list[TestResult]()
         usages: list[Usage] = []
         for criterion in task.config.review:
             try:
@@ -290,18 +276,15 @@ class CodeReviewer:
             except Halted:
                 if not usages:
                     raise
-                raise self._error(" was stopped before its end.", usages) from None
+                used = reduce(Usage.plus, usages)
+                raise ReviewError(f"{who} was stopped before its end.", used) from None
             usages.append(judged.usage)
             if judged.verdict is None:
-                raise self._error(f": {judged.error}", usages)
+                raise ReviewError(f"{who}: {judged.error}", reduce(Usage.plus, usages))
             said = judged.verdict
             name = f"review: {criterion}"
             tests.append(TestResult(name=name, passed=said.correct, message=said.reasoning))
         return Reviewed(tuple(tests), reduce(Usage.plus, usages, FREE))
-
-    def _error(self, problem: str, usages: Sequence[Usage]) -> ReviewError:
-        told = f"The AI grader {self.judge.model.id}{problem}"
-        return ReviewError(told, reduce(Usage.plus, usages))
 
     def _request(
         self, task: CodingTask, files: Files, criterion: str, reply_format: ReplyFormat
