@@ -210,14 +210,11 @@ def _read_faults(path: Path) -> "Faults":
 
 async def _validated(tasks: "Sequence[CodingTask]", settings: "Settings") -> "list[Validated]":
     from eval_pipeline.evaluation.code_graders import CodeGraderFactory
-    from eval_pipeline.settings.settings import CONVEX_KEY
     from eval_pipeline.suites.coding.judge import CodeJudge
     from eval_pipeline.suites.coding.validate import validate
 
     # Fresh, for whoever asks whether graders are right wants them to be run.
-    key = settings.keys.get(CONVEX_KEY)
-    workshop = CodeGraderFactory(settings.coding, settings.data, fresh=True, convex_key=key)
-    judge: CodeJudge = await workshop.open(tasks)
+    judge: CodeJudge = await CodeGraderFactory(settings, fresh=True).open(tasks)
     found, at_a_terminal = [], console().is_terminal
     async for result in validate(tasks, judge):
         found.append(result)

@@ -24,7 +24,7 @@ from eval_pipeline.records.item import Item
 from eval_pipeline.records.run import Mode, Run
 from eval_pipeline.runtime import run_async
 from eval_pipeline.settings.sections import Selection
-from eval_pipeline.settings.settings import CONVEX_KEY, Settings
+from eval_pipeline.settings.settings import Settings
 from eval_pipeline.suites.benchmark import current, past_items
 from eval_pipeline.suites.listing import check_filter, planned
 
@@ -124,8 +124,8 @@ def _check(evaluation: Evaluation, settings: Settings, journal: Journal) -> None
         return
     look_up(journal, [*settings.judge.models, *settings.coding.reviewers])
     tasks = [item for item in asked if isinstance(item, CodingTask)]
-    key = settings.keys.get(CONVEX_KEY)
-    run_async(CodeGraderFactory(settings.coding, settings.data, convex_key=key).check(tasks))
+    if tasks:
+        run_async(CodeGraderFactory(settings).open(tasks))
 
 
 def _asked(evaluation: Evaluation, settings: Settings, journal: Journal) -> Iterable[Item]:

@@ -8,7 +8,7 @@ from pydantic import JsonValue
 from eval_pipeline.analysis.analyst import PROMPT as ANALYSIS_PROMPT
 from eval_pipeline.analysis.analyst import SCHEMA as ANALYSIS_SCHEMA
 from eval_pipeline.defs.resources import WarehouseResource
-from eval_pipeline.evaluation.grading import PROMPT as REVIEW_PROMPT
+from eval_pipeline.evaluation.grading import REVIEW_PROMPT
 from eval_pipeline.hashing import fingerprint
 from eval_pipeline.records.item import PROTOCOL
 from eval_pipeline.results.queries import query, recipe

@@ -33,8 +33,6 @@ from eval_pipeline.settings.settings import Settings
 
 AT_ONCE = 20
 LONGEST_S = 30.0
-# The least that the responses API takes; one token is enough elsewhere.
-LEAST_TOKENS = {"responses": 16}
 _MODEL_FAILS = {
     Outcome.UNKNOWN_MODEL,
     Outcome.FORBIDDEN,
@@ -93,7 +91,8 @@ def _smallest_request(model: Model) -> ChatRequest:
     return ChatRequest(
         model=model.request_name,
         messages=({"role": "user", "content": "Say yes."},),
-        max_tokens=LEAST_TOKENS.get(model.dialect, 1),
+        # The least that the responses API takes; one token is enough elsewhere.
+        max_tokens=16 if model.dialect == "responses" else 1,
         stream=model.streaming,
     )
 
@@ -291,14 +290,12 @@ def known_models(journal: Journal) -> Mapping[str, Model]:
     return {name: sighting.model for name, sighting in latest.items()}
 
 
-def look_up(journal: Journal, model_ids: Iterable[str]) -> list[Model]:
+def look_up(journal: Journal, model_ids: Sequence[str]) -> list[Model]:
     """Return these models as they were described last."""
-    known, found = known_models(journal), []
-    for model_id in model_ids:
-        if model_id not in known:
-            raise RunError(
-                f"The model {model_id} is in no gateway's list. Materialize model_catalog, and "
-                "check the gateways and the model's name in eval_pipeline.toml."
-            )
-        found.append(known[model_id])
-    return found
+    known = known_models(journal)
+    if missing := [name for name in model_ids if name not in known]:
+        raise RunError(
+            f"The model {missing[0]} is in no gateway's list. Materialize model_catalog, and "
+            "check the gateways and the model's name in eval_pipeline.toml."
+        )
+    return [known[name] for name in model_ids]

@@ -2,10 +2,9 @@
 
 import asyncio
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Literal
 
 from pydantic import SecretStr
@@ -15,7 +14,7 @@ from eval_pipeline.records.coding import CodingTask
 from eval_pipeline.records.item import Item
 from eval_pipeline.runtime import in_a_thread
 from eval_pipeline.settings.sections import Coding
-from eval_pipeline.settings.settings import CONVEX_KEY
+from eval_pipeline.settings.settings import CONVEX_KEY, Settings
 from eval_pipeline.suites.coding.judge import CodeJudge
 from eval_pipeline.suites.coding.sandbox.opening import open_sandbox
 from eval_pipeline.suites.coding.toolchains.base import Toolchain, ToolchainError
@@ -32,32 +31,30 @@ SHARE_OF_MEMORY = 0.7
 class CodeGraderFactory:
     """Opens the sandbox once, and only if there is code to grade."""
 
-    settings: Coding
-    data: Path
+    settings: Settings
     fresh: bool = False
-    # Of the Convex backend that the settings may name.
-    convex_key: SecretStr | None = None
     _judge: CodeJudge | None = None
     _opening: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    async def check(self, items: Sequence[Item]) -> None:
-        """Raise if the code among the items could not be graded."""
-        if any(isinstance(item, CodingTask) for item in items):
-            await self.open(items)
-
     async def open(self, items: Iterable[Item]) -> CodeJudge:
         """Return the judge of code; raise if a sandbox or a toolchain is missing."""
+        coding, data = self.settings.coding, self.settings.data
         async with unless_stopped(), self._opening:
-            tasks = (item for item in items if isinstance(item, CodingTask))
-            check_prepared({task.toolchain for task in tasks}, self.data)
+            needed = {item.toolchain for item in items if isinstance(item, CodingTask)}
+            for tools in map(toolchain, sorted(needed)):
+                if not tools.is_prepared(home_of(tools, data)):
+                    raise ToolchainError(
+                        f"The toolchain {tools.name} is not prepared, so nothing was graded: "
+                        f"evals toolchain prepare {tools.name}"
+                    )
             if self._judge is None:
-                isolation = self.settings.isolation
                 # Whoever has set it to "none" has said so in this launch.
-                opening = partial(open_sandbox, isolation, unsafe=isolation == "none")
-                sandbox = await in_a_thread(opening)
-                slots = Slots(num_workers(self.settings))
-                tools = with_backend(self.settings, self.convex_key)
-                self._judge = CodeJudge(sandbox, self.data, slots, self.fresh, tools)
+                unsafe = coding.isolation == "none"
+                sandbox = await in_a_thread(partial(open_sandbox, coding.isolation, unsafe=unsafe))
+                known = with_backend(coding, self.settings.keys.get(CONVEX_KEY))
+                self._judge = CodeJudge(
+                    sandbox, data, Slots(num_workers(coding)), self.fresh, known
+                )
             return self._judge
 
 
@@ -79,16 +76,6 @@ class Slots(asyncio.Semaphore):
     async def acquire(self) -> Literal[True]:
         async with unless_stopped():
             return await super().acquire()
-
-
-def check_prepared(toolchains: Iterable[str], data: Path) -> None:
-    """Raise if a toolchain is not prepared, before any grading begins."""
-    for tools in map(toolchain, sorted(toolchains)):
-        if not tools.is_prepared(home_of(tools, data)):
-            raise ToolchainError(
-                f"The toolchain {tools.name} is not prepared, so nothing was graded: "
-                f"evals toolchain prepare {tools.name}"
-            )
 
 
 def num_workers(settings: Coding) -> int:

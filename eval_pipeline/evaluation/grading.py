@@ -36,7 +36,7 @@ from eval_pipeline.suites.exam.judge import (
 )
 from eval_pipeline.suites.exam.rules.grading import RULES_VERSION, RulesVerdict, grade_by_rules
 
-PROMPT = PACKAGE / "prompts" / "review.txt"
+REVIEW_PROMPT = PACKAGE / "prompts" / "review.txt"
 RULES = "rules"
 """What the rules are called where others have the name of a model."""
 STEPS = "steps"
@@ -54,7 +54,7 @@ class ModelJudge:
     max_tokens: int | None
     formats: ReplyFormats
     # What a server wrote with escapes is text only once it is read.
-    redact: Callable[[str], str] = str
+    redacted: Callable[[Verdict], Verdict] = lambda verdict: verdict
 
     @classmethod
     def of(cls, model: Model, prompt: str, settings: Settings, gateways: Gateways) -> Self:
@@ -62,7 +62,7 @@ class ModelJudge:
         judge = settings.judge
         client = model_client(model, settings, gateways, judge.num_workers)
         formats = ReplyFormats(formats_of(model))
-        return cls(model, client, prompt, judge.max_tokens, formats, settings.redact)
+        return cls(model, client, prompt, judge.max_tokens, formats, settings.redacted)
 
     async def judge(
         self, item: ExamQuestion, answer: str, pool: WorkerPool
@@ -75,17 +75,7 @@ class ModelJudge:
     ) -> ParsedReply[Verdict]:
         """Ask for a verdict by the request in each format that it may be asked in."""
         judged = await ask_for(VERDICT, partial(self.client.ask, pool=pool), write, self.formats)
-        return replace(judged, value=self._redacted(judged.value))
-
-    def _redacted(self, verdict: Verdict | None) -> Verdict | None:
-        if verdict is None:
-            return None
-        said = verdict.extracted_answer
-        texts = {
-            "reasoning": self.redact(verdict.reasoning),
-            "extracted_answer": None if said is None else self.redact(said),
-        }
-        return verdict.model_copy(update=texts)
+        return replace(judged, value=judged.value and self.redacted(judged.value))
 
     def guess(self, item: ExamQuestion, answer: str) -> Usage:
         """Guess what a verdict will use by the length of what the judge has to read."""
@@ -268,11 +258,6 @@ class CodeReviewer:
     judge: ModelJudge
     pool: WorkerPool
 
-    @staticmethod
-    def judge_of(model: Model, settings: Settings, gateways: Gateways) -> ModelJudge:
-        """Return the model with the prompt for reviews."""
-        return ModelJudge.of(model, PROMPT.read_text("utf-8").strip(), settings, gateways)
-
     @property
     def name(self) -> str:
         """Who it is and how it is asked."""
@@ -280,7 +265,7 @@ class CodeReviewer:
 
     async def review(self, task: CodingTask, files: Files) -> Reviewed:
         """Return one result per criterion; what was paid for before one failed is not lost."""
-        tests: list[TestResult] = []
+        who, tests = f"The AI grader {self.judge.model.id}", list[TestResult]()
         usages: list[Usage] = []
         for criterion in task.config.review:
             try:
@@ -290,18 +275,15 @@ class CodeReviewer:
             except Halted:
                 if not usages:
                     raise
-                raise self._error(" was stopped before its end.", usages) from None
+                used = reduce(Usage.plus, usages)
+                raise ReviewError(f"{who} was stopped before its end.", used) from None
             usages.append(judged.usage)
             if judged.value is None:
-                raise self._error(f": {judged.error}", usages)
+                raise ReviewError(f"{who}: {judged.error}", reduce(Usage.plus, usages))
             said = judged.value
             name = f"review: {criterion}"
             tests.append(TestResult(name=name, passed=said.correct, message=said.reasoning))
         return Reviewed(tuple(tests), reduce(Usage.plus, usages, FREE))
-
-    def _error(self, problem: str, usages: Sequence[Usage]) -> ReviewError:
-        told = f"The AI grader {self.judge.model.id}{problem}"
-        return ReviewError(told, reduce(Usage.plus, usages))
 
     def _request(
         self, task: CodingTask, files: Files, criterion: str, reply_format: ReplyFormat

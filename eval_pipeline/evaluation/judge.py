@@ -13,7 +13,14 @@ from eval_pipeline.errors import RunError
 from eval_pipeline.evaluation.budget import SpendTracker, price_warning
 from eval_pipeline.evaluation.code_graders import CodeGraderFactory, num_workers
 from eval_pipeline.evaluation.estimate import AverageUsage, average_usage
-from eval_pipeline.evaluation.grading import STEPS, CodeReviewer, Grader, ModelJudge, graders_of
+from eval_pipeline.evaluation.grading import (
+    REVIEW_PROMPT,
+    STEPS,
+    CodeReviewer,
+    Grader,
+    ModelJudge,
+    graders_of,
+)
 from eval_pipeline.evaluation.predict import Launch
 from eval_pipeline.evaluation.runs import refuse_without_text
 from eval_pipeline.evaluation.state import (
@@ -46,7 +53,7 @@ from eval_pipeline.records.outcome import Outcome
 from eval_pipeline.records.prediction import Judgement, Prediction
 from eval_pipeline.records.run import Mode, Run
 from eval_pipeline.runtime import in_a_thread
-from eval_pipeline.settings.settings import CONVEX_KEY, Settings
+from eval_pipeline.settings.settings import Settings
 from eval_pipeline.suites.benchmark import minted, past_items, past_version
 
 log = logging.getLogger(__name__)
@@ -125,15 +132,15 @@ async def judge(
     _check_run(journal, models, launch.continue_run)
     async with Gateways(settings) as gateways:
         graders = graders_of(judges, settings, gateways, launch.origin)
-        fresh, key = launch.mode is Mode.FRESH, settings.keys.get(CONVEX_KEY)
+        prompt = REVIEW_PROMPT.read_text("utf-8").strip()
         stage = _Judge(
             graders,
             launch,
             settings,
             journal,
             SpendTracker(settings.budget, journal),
-            CodeGraderFactory(settings.coding, settings.data, fresh=fresh, convex_key=key),
-            CodeReviewer.judge_of(reviewer, settings, gateways) if reviewer else None,
+            CodeGraderFactory(settings, fresh=launch.mode is Mode.FRESH),
+            ModelJudge.of(reviewer, prompt, settings, gateways) if reviewer else None,
             this_judge or len(graders) > 1,
             cache(partial(past_items, journal)),
         )

@@ -31,6 +31,12 @@ from eval_pipeline.settings.settings import Settings
 from eval_pipeline.suites.benchmark import past_items
 
 log = logging.getLogger(__name__)
+GONE = "{} is not asked again: it is in no gateway's list any more."
+CHANGED = (
+    "{} is not asked again: its verdicts were given with another prompt or token limit than the "
+    "settings have now. Set the earlier ones; or name the judge in a launch of judged, which then "
+    "judges with those of now."
+)
 
 
 class SampledAnswer(NamedTuple):
@@ -85,12 +91,13 @@ async def rejudge(
         for judge, answers in by_judge.items():
             with stopped_by_trouble(tallies[judge]):
                 grader = _grader(judge, models, settings, gateways, launch)
-                same = [one for one in answers if grader and one.judge_version == grader.version]
-                if grader is not None and same:
+                if grader is None:
+                    tallies[judge].warn(GONE.format(judge))
+                elif same := [one for one in answers if one.judge_version == grader.version]:
                     task = _RejudgeTask(grader, same, tallies[judge], settings, journal, spend)
                     group.create_task(task.run())
                 else:
-                    tallies[judge].warn(_problem(judge, grader))
+                    tallies[judge].warn(CHANGED.format(judge))
     return list(tallies.values())
 
 
@@ -104,17 +111,6 @@ def _grader(
     how = settings.overridden({"judge": {"rules": "off" if name == judge else "first"}})
     (grader,) = graders_of([models[name]], how, gateways, launch)
     return grader
-
-
-def _problem(judge: str, grader: Grader | None) -> str:
-    """Return why the judge cannot be asked in the same way again."""
-    if grader is None:
-        return f"{judge} is not asked again: it is in no gateway's list any more."
-    return (
-        f"{judge} is not asked again: its verdicts were given with another prompt or token limit "
-        "than the settings have now. Set the earlier ones; or name the judge in a launch of "
-        "judged, which then judges with those of now."
-    )
 
 
 class _QuietPool(WorkerPool):
@@ -168,31 +164,27 @@ class _RejudgeTask:
         items: Mapping[ItemKey, Item],
         slots: asyncio.Semaphore,
     ) -> None:
+        model, run_id = run
         with stopped_by_trouble(self.tally):
             async with holding(slots):
-                if not self.tally.failed:
-                    await self._work_through(run, repetitions, items)
+                if self.tally.failed:
+                    return
+                pool = _QuietPool(
+                    self.tally,
+                    self.spend.run_budget(run_id, model),
+                    num_workers=min(self.settings.judge.num_workers, len(repetitions)),
+                    stop_after_failures=self.settings.requests.stop_after_failures,
+                )
+                async with self.journal.writer(REJUDGED, model, run_id) as writer:
 
-    async def _work_through(
-        self, run: _RunKey, repetitions: Sequence[_Repetition], items: Mapping[ItemKey, Item]
-    ) -> None:
-        model, run_id = run
-        pool = _QuietPool(
-            self.tally,
-            self.spend.run_budget(run_id, model),
-            num_workers=min(self.settings.judge.num_workers, len(repetitions)),
-            stop_after_failures=self.settings.requests.stop_after_failures,
-        )
-        async with self.journal.writer(REJUDGED, model, run_id) as writer:
+                    async def do(one: _Repetition) -> None:
+                        item = items[one.prediction.key]
+                        if not isinstance(item, ExamQuestion):
+                            raise TypeError(f"{item.id} is code, of which no judge has an opinion.")
+                        verdict = await self.grader.grade(one.prediction, item, pool)
+                        await pool.record(Repeat(**dict(verdict), repeat=one.repeat), writer)
 
-            async def do(one: _Repetition) -> None:
-                item = items[one.prediction.key]
-                if not isinstance(item, ExamQuestion):
-                    raise TypeError(f"{item.id} is code, of which no judge has an opinion.")
-                verdict = await self.grader.grade(one.prediction, item, pool)
-                await pool.record(Repeat(**dict(verdict), repeat=one.repeat), writer)
-
-            await pool.work_through(repetitions, do)
+                    await pool.work_through(repetitions, do)
 
     def _announce(self, repetitions: Sequence[_Repetition], items: Mapping[ItemKey, Item]) -> None:
         if not repetitions:
@@ -211,8 +203,8 @@ class _RejudgeTask:
         wanted: dict[_RunKey, set[str]] = defaultdict(set)
         for one in self.answers:
             wanted[one.model, one.run_id].add(one.prediction_id)
-        pending = {run: list(self._missing(run, ids)) for run, ids in wanted.items()}
-        return {run: repetitions for run, repetitions in pending.items() if repetitions}
+        pending = ((run, list(self._missing(run, ids))) for run, ids in wanted.items())
+        return {run: repetitions for run, repetitions in pending if repetitions}
 
     def _missing(self, run: _RunKey, wanted: set[str]) -> Iterator[_Repetition]:
         done = {

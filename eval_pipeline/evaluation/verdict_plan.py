@@ -18,7 +18,7 @@ from eval_pipeline.evaluation.estimate import (
     estimate,
     sample_places,
 )
-from eval_pipeline.evaluation.grading import PROMPT, Grader, ModelJudge
+from eval_pipeline.evaluation.grading import REVIEW_PROMPT, Grader, ModelJudge
 from eval_pipeline.evaluation.judge import judging_state, runs_to_judge
 from eval_pipeline.evaluation.predict import Launch
 from eval_pipeline.evaluation.reuse import NOTHING_REUSED, ReusableReplies
@@ -136,7 +136,8 @@ class Judging:
         if self.reviewer is None or not code or not tasks:
             return NO_CALLS
         criteria = fmean(len(task.config.review) for task in tasks)
-        read = [_review(self.reviewer, task) for task in tasks]
+        prompt = REVIEW_PROMPT.read_text("utf-8")
+        read = [estimate_usage(_request(self.reviewer, prompt + task.question)) for task in tasks]
         parts = [
             Part(round(count * criteria), _with_answer(read, tokens[suite]), AverageUsage())
             for suite, count in code.items()
@@ -180,11 +181,8 @@ class Judging:
         }
 
 
-def _review(reviewer: Model, task: CodingTask) -> Usage:
-    content = PROMPT.read_text("utf-8") + task.question
-    return estimate_usage(
-        ChatRequest(reviewer.request_name, ({"role": "user", "content": content},))
-    )
+def _request(model: Model, content: str) -> ChatRequest:
+    return ChatRequest(model.request_name, ({"role": "user", "content": content},))
 
 
 def _with_answer(usages: Iterable[Usage], tokens: float) -> list[Usage]:
