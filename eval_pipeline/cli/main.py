@@ -16,23 +16,22 @@ from eval_pipeline.cli import (
     coding,
     data,
     doctor,
-    export,
-    import_,
+    exchange,
     query,
-    remote,
     results,
     run,
     show,
     web,
 )
-from eval_pipeline.cli.interrupts import end_in_order
 from eval_pipeline.cli.output import (
     End,
     LastResort,
-    asked_for,
     complain,
-    nothing_is_printed,
-    print_error,
+    end_in_order,
+    json_log_requested,
+    json_printed,
+    print_json,
+    read_settings,
     say,
 )
 from eval_pipeline.errors import MendableError
@@ -69,8 +68,8 @@ for panel, name, command in (
     (DATA, "query", query.query),
     (DATA, "delete", data.delete),
     (DATA, "prune", data.prune),
-    (DATA, "push", remote.push),
-    (DATA, "sync", remote.sync),
+    (DATA, "push", exchange.push),
+    (DATA, "sync", exchange.sync),
     (DATA, "rebuild", data.rebuild),
     (DATA, "schema", data.schema),
     (SUITES, "new", coding.new),
@@ -81,9 +80,9 @@ for panel, name, command in (
     app.command(name, rich_help_panel=panel)(command)
 app.add_typer(web.site, name="site", rich_help_panel=READING)
 app.add_typer(results.benchmark, name="benchmark", rich_help_panel=NUMBERS)
-app.add_typer(remote.tokens, name="tokens", rich_help_panel=DATA)
-app.add_typer(export.export, name="export", rich_help_panel=DATA)
-app.add_typer(import_.imports, name="import", rich_help_panel=DATA)
+app.add_typer(web.tokens, name="tokens", rich_help_panel=DATA)
+app.add_typer(exchange.exports, name="export", rich_help_panel=DATA)
+app.add_typer(exchange.imports, name="import", rich_help_panel=DATA)
 app.add_typer(coding.toolchains, name="toolchain", rich_help_panel=SUITES)
 
 CLEANING_UP = {
@@ -131,64 +130,56 @@ def begin(
 
 
 def main() -> None:
-    """Runs the command; what went wrong is said in a sentence or two."""
-    nothing_is_printed()
+    """Run the command; what went wrong is said in a sentence or two."""
+    json_printed.set(False)
     logging.lastResort = LastResort()
     for_programs = "--json" in sys.argv
     try:
-        # To them typer must not tell by itself what is wrong with an option.
-        sys.exit(app(standalone_mode=not (for_programs or asked_for())))
-    except Exception as error:  # noqa: BLE001  (nobody else tells of it)
+        # For programs typer must not print by itself what is wrong with an option.
+        sys.exit(app(standalone_mode=not (for_programs or json_log_requested())))
+    except Exception as error:  # noqa: BLE001  (the last place that can report it)
         if _is_interruption(error) and not isinstance(error, MendableError):
             sys.exit(End.INTERRUPTED)
-        how, words = _how_it_ended(error), _in_words(error)
+        how, words = _in_words(error)
         in_full = os.environ.get(DEBUG) or "--debug" in sys.argv
         complain(_in_full(error) if in_full else words, logging.ERROR)
-        if for_programs:
-            print_error(how, words)
+        if for_programs and not json_printed.get():
+            print_json({"ended": how.word, "error": words})
         sys.exit(how)
 
 
 def _is_interruption(error: BaseException | None) -> bool:
-    """Whether Ctrl-C has become another error, as in packages that were just being loaded."""
-    while error is not None and not _was_ctrl_c(error):
+    """Return whether Ctrl-C became another error, as in packages that were just being loaded."""
+    while error is not None:
+        # Where pydantic is interrupted it only says so in its own words.
+        if isinstance(error, KeyboardInterrupt) or (
+            type(error).__name__ == "SchemaError" and KeyboardInterrupt.__name__ in str(error)
+        ):
+            return True
         error = error.__cause__ or error.__context__
-    return error is not None
+    return False
 
 
-def _was_ctrl_c(error: BaseException) -> bool:
-    # Where pydantic is interrupted it only says so in its own words.
-    return isinstance(error, KeyboardInterrupt) or (
-        type(error).__name__ == "SchemaError" and KeyboardInterrupt.__name__ in str(error)
-    )
-
-
-def _how_it_ended(error: Exception) -> End:
-    match error:
-        case MendableError(wrong_use=True) | typer.TyperException(exit_code=End.WRONG_USE):
-            return End.WRONG_USE
-        case _:
-            return End.FAILED
-
-
-def _in_words(error: Exception) -> str:
+def _in_words(error: Exception) -> tuple[End, str]:
+    """Return the exit code and the message of an error."""
     match error:
         case MendableError():
-            return str(error)
+            return End.WRONG_USE if error.wrong_use else End.FAILED, str(error)
         case typer.TyperException():
-            return error.format_message()
+            wrong_use = error.exit_code == End.WRONG_USE
+            return End.WRONG_USE if wrong_use else End.FAILED, error.format_message()
         case OSError():
             where = f"{error.filename}: " if error.filename else ""
-            return f"{where}{error.strerror or error}"
+            return End.FAILED, f"{where}{error.strerror or error}"
         case _:
-            return (
+            return End.FAILED, (
                 f"{type(error).__name__}: {_without_keys(str(error))}\n"
                 "That should not happen; `evals --debug` before the command shows where it did."
             )
 
 
 def _in_full(error: Exception) -> str:
-    """With where in the code it arose."""
+    """Return the error with its traceback."""
     text = "".join(format_exception(error)).rstrip()
     if isinstance(error, MendableError):
         return text
@@ -197,10 +188,8 @@ def _in_full(error: Exception) -> str:
 
 
 def _without_keys(text: str, *, unless_known: str = UNKNOWN_KEYS) -> str:
-    """Nobody knows what an error that nobody expected says."""
-    from eval_pipeline.settings.settings import Settings
-
+    """Redact the text of an unexpected error, which may hold anything."""
     try:
-        return Settings.from_env().redact(text)
+        return read_settings().redact(text)
     except MendableError:
         return unless_known

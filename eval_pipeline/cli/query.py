@@ -12,9 +12,8 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from eval_pipeline.cli.interrupts import end_in_order
 from eval_pipeline.cli.options import AsJson
-from eval_pipeline.cli.output import WIDE, console, escaped, open_warehouse, say, show
+from eval_pipeline.cli.output import WIDE, console, end_in_order, escaped, open_warehouse, say, show
 from eval_pipeline.errors import MendableError
 from eval_pipeline.text import printable
 
@@ -53,9 +52,6 @@ class FormatError(MendableError):
     """A format that does not go where it is to go; the message says what to do."""
 
 
-STDIN = "-"
-
-
 def query(
     sql: Annotated[
         str, typer.Argument(metavar="SQL", help="One statement; - reads it from stdin.")
@@ -74,22 +70,17 @@ def query(
 
     The tables are described by `evals schema`. One statement at a time: several are refused.
     """
-    file = file_of(output)
+    file = None if output in STDOUT else output
     chosen = format_of(form, file, as_json=as_json)
-    text = sys.stdin.read() if sql == STDIN else sql
+    text = sys.stdin.read() if sql == "-" else sql
     warehouse = open_warehouse()
     end_in_order()
     with warehouse.reading(apart=True) as db:
         print_rows(db, text, chosen, file)
 
 
-def file_of(output: Path | None) -> Path | None:
-    """The file to write, if it is not stdout under one of its names."""
-    return None if output in STDOUT else output
-
-
 def format_of(chosen: Format | None, output: Path | None, *, as_json: bool) -> Format:
-    """The format that is meant: as told, as the file is called, or as fits whoever reads it."""
+    """Return the format: as given, by the file's suffix, or as fits the terminal or the pipe."""
     if as_json and chosen not in (None, Format.JSON):
         raise FormatError(f"--json and --format {chosen} are two formats: choose one.")
     form = Format.JSON if as_json else chosen
@@ -107,13 +98,17 @@ def format_of(chosen: Format | None, output: Path | None, *, as_json: bool) -> F
 def print_rows(
     db: "duckdb.DuckDBPyConnection", sql: str, form: Format, output: Path | None
 ) -> None:
-    """Runs the query and hands its rows on."""
+    """Run the query and print its rows or write them to a file."""
     from eval_pipeline.results.export import opened, stream_rows, write_result, write_rows
     from eval_pipeline.results.user_query import first_rows, in_words, interruptibly, only_reading
 
     statement = interruptibly(db, lambda: only_reading(db, sql))
     if form is Format.TABLE:
-        return _show_rows(interruptibly(db, lambda: first_rows(db, statement)))
+        found = interruptibly(db, lambda: first_rows(db, statement))
+        show(*_tables(found), *([] if found.rows else ["No rows."]))
+        if found.more:
+            say(f"… {found.more} more rows. All of them: --format csv, or -o with a file.")
+        return None
     with in_words():
         if output is not None:
             return interruptibly(db, lambda: write_result(db, statement, output, form))
@@ -136,7 +131,7 @@ def _by_suffix(path: Path) -> Format:
 
 
 def _send(file: IO[bytes], form: Format) -> None:
-    """Copies the file to stdout."""
+    """Copy the file to stdout."""
     file.seek(0)
     if form is Format.PARQUET:
         return shutil.copyfileobj(file, sys.stdout.buffer)
@@ -147,7 +142,7 @@ def _send(file: IO[bytes], form: Format) -> None:
 
 
 def _sender(form: Format) -> Callable[[bytes], None]:
-    """Writes to stdout; a terminal must not obey what models have written."""
+    """Return what writes to stdout; a terminal must not obey what models have written."""
     decoder = getincrementaldecoder("utf-8")()
     shown: Callable[[str], str] = str
     if sys.stdout.isatty():
@@ -159,16 +154,8 @@ def _sender(form: Format) -> Callable[[bytes], None]:
     return send
 
 
-def _show_rows(found: "FirstRows") -> None:
-    show(*tables_of(found))
-    if not found.rows:
-        say("No rows.")
-    if found.more:
-        say(f"… {found.more} more rows. All of them: --format csv, or -o with a file.")
-
-
-def tables_of(found: "FirstRows") -> "list[RenderableType]":
-    """One table; of many columns, one for each row."""
+def _tables(found: "FirstRows") -> "list[RenderableType]":
+    """Return one table; of many columns, one for each row."""
     cells = [[_cell(value) for value in row] for row in found.rows]
     if not cells or _fits(found.columns, cells):
         return [_table(found, cells)]
@@ -229,6 +216,6 @@ def _cell(value: Any) -> str:
 
 
 def _line(text: str) -> str:
-    """In one line and not too long; whoever wants all of it asks for another format."""
+    """Return the beginning of a text, in one line; other formats have all of it."""
     cut = text if len(text) <= LONGEST_CELL else f"{text[:LONGEST_CELL]}…"
     return printable(cut.replace("\r", "").replace("\n", "↵").replace("\t", " "))
