@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 from copy import copy
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from typer.core import TyperGroup
@@ -31,14 +30,6 @@ if TYPE_CHECKING:  # imported late: `evals --help` does without these
 
 TABLES = "DIR"
 """The name of the export of tables among the commands; to use it, a folder is named instead."""
-
-
-class FileFormat(StrEnum):
-    """The formats of exported tables."""
-
-    PARQUET = "parquet"
-    CSV = "csv"
-    JSONL = "jsonl"
 
 
 class TablesOrCommand(TyperGroup):
@@ -76,9 +67,9 @@ exports = typer.Typer(
 @exports.command(TABLES, hidden=True)
 def tables(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder, new or empty.")],
-    form: Annotated[FileFormat, typer.Option("--format", "-f", help="Of the files.")] = (
-        FileFormat.PARQUET
-    ),
+    form: Annotated[
+        Literal["parquet", "csv", "jsonl"], typer.Option("--format", "-f", help="Of the files.")
+    ] = "parquet",
     run: Annotated[
         list[str] | None,
         typer.Option(

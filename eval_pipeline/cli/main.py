@@ -38,7 +38,6 @@ from eval_pipeline.errors import MendableError
 
 DEBUG = "EVALS_DEBUG"
 UNKNOWN_KEYS = "what it says is not shown, since the settings can not be read."
-WORKING, READING, NUMBERS, DATA, SUITES = "Run", "Look", "Numbers", "Data", "Suites"
 
 app = typer.Typer(
     pretty_exceptions_enable=False,
@@ -46,52 +45,35 @@ app = typer.Typer(
     help="Evaluate language models. Without a command: a menu.",
 )
 
-for panel, name, command in (
-    (WORKING, "run", run.run),
-    (WORKING, "fix", run.fix),
-    (WORKING, "job", run.job),
-    (WORKING, "analyze", analyze.analyze),
-    (READING, "list", show.list_items),
-    (READING, "models", show.models),
-    (READING, "due", show.due),
-    (READING, "status", show.status),
-    (READING, "runs", show.runs),
-    (READING, "show", show.show_item),
-    (READING, "failures", analyze.failures),
-    (READING, "debug", analyze.debug),
-    (READING, "view", web.view),
-    (READING, "doctor", doctor.doctor),
-    (NUMBERS, "leaderboard", results.leaderboard),
-    (NUMBERS, "metrics", results.metrics),
-    (NUMBERS, "compare", results.compare),
-    (DATA, "classify", analyze.classify),
-    (DATA, "query", query.query),
-    (DATA, "delete", data.delete),
-    (DATA, "prune", data.prune),
-    (DATA, "push", exchange.push),
-    (DATA, "sync", exchange.sync),
-    (DATA, "rebuild", data.rebuild),
-    (DATA, "schema", data.schema),
-    (SUITES, "new", coding.new),
-    (SUITES, "validate-answers", coding.validate_answers),
-    (SUITES, "ablate", coding.ablate),
-    (SUITES, "demo-server", coding.demo_server),
-):
-    app.command(name, rich_help_panel=panel)(command)
-app.add_typer(web.site, name="site", rich_help_panel=READING)
-app.add_typer(results.benchmark, name="benchmark", rich_help_panel=NUMBERS)
-app.add_typer(web.tokens, name="tokens", rich_help_panel=DATA)
-app.add_typer(exchange.exports, name="export", rich_help_panel=DATA)
-app.add_typer(exchange.imports, name="import", rich_help_panel=DATA)
-app.add_typer(coding.toolchains, name="toolchain", rich_help_panel=SUITES)
+OTHER_NAMES = {show.list_items: "list", show.show_item: "show"}
+for panel, commands in {
+    "Run": (run.run, run.fix, run.job, analyze.analyze),
+    "Look": (
+        *(show.list_items, show.models, show.due, show.status, show.runs, show.show_item),
+        *(analyze.failures, analyze.debug, web.view, doctor.doctor),
+    ),
+    "Numbers": (results.leaderboard, results.metrics, results.compare),
+    "Data": (
+        *(analyze.classify, query.query, data.delete, data.prune),
+        *(exchange.push, exchange.sync, data.rebuild, data.schema),
+    ),
+    "Suites": (coding.new, coding.validate_answers, coding.ablate, coding.demo_server),
+}.items():
+    for command in commands:
+        app.command(OTHER_NAMES.get(command), rich_help_panel=panel)(command)
+app.add_typer(web.site, name="site", rich_help_panel="Look")
+app.add_typer(results.benchmark, name="benchmark", rich_help_panel="Numbers")
+app.add_typer(web.tokens, name="tokens", rich_help_panel="Data")
+app.add_typer(exchange.exports, name="export", rich_help_panel="Data")
+app.add_typer(exchange.imports, name="import", rich_help_panel="Data")
+app.add_typer(coding.toolchains, name="toolchain", rich_help_panel="Suites")
 
 CLEANING_UP = {
     *("doctor", "export", "delete", "prune", "classify", "rebuild", "benchmark"),
     *("import", "push", "sync", "tokens", "view", "site"),
     *("new", "validate-answers", "ablate", "demo-server", "toolchain"),
 }
-"""The commands that leave nothing half done when they are interrupted; launches and queries see to
-it once they have loaded what they need."""
+"""The commands that clean up when interrupted; launches and queries do so once they are loaded."""
 
 
 @app.callback(invoke_without_command=True)
@@ -109,13 +91,12 @@ def begin(
         bool, typer.Option("--production", help="Write to production; needs a token for it too.")
     ] = False,
 ) -> None:
-    # What is started from here, Dagster's processes too, is to know.
+    # In the environment, for Dagster's processes too.
     if deployment is not None:
         os.environ["EVALS_DEPLOYMENT"] = deployment
     if production:
         os.environ["EVALS_PRODUCTION"] = "1"
-    # How errors are told is decided where they arrive: see `main`.
-    del debug
+    del debug  # `main` reads it
     if context.invoked_subcommand in CLEANING_UP:
         end_in_order()
     if context.invoked_subcommand is not None:

@@ -1,7 +1,6 @@
 """The `evals` commands about results: who is how good, and is that more than chance?"""
 
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -27,14 +26,6 @@ if TYPE_CHECKING:  # imported late: `evals --help` does without these
 MINT = "evals benchmark mint"
 _PAIRED = ("items", "difference", "standard_error", "better", "worse", "test", "p_value")
 benchmark = typer.Typer(no_args_is_help=True, help="What is measured, version by version.")
-
-
-class By(StrEnum):
-    """Which slices of a run are told apart."""
-
-    SUITE = "suite"
-    CATEGORY = "category"
-    INPUT = "input"
 
 
 def leaderboard(*, as_json: AsJson = False) -> None:
@@ -75,7 +66,10 @@ def metrics(
         str | None, typer.Option("-e", "--experiment", help="Only under this experiment.")
     ] = None,
     judge: Annotated[str | None, typer.Option(help="Only by this judge's verdicts.")] = None,
-    by: Annotated[By | None, typer.Option(help="Tell slices of the runs apart.")] = None,
+    by: Annotated[
+        Literal["suite", "category", "input"] | None,
+        typer.Option(help="Tell slices of the runs apart."),
+    ] = None,
     *,
     moderate: Annotated[
         bool, typer.Option("--moderate", help="Incomplete runs too, by what was judged.")
@@ -92,9 +86,7 @@ def metrics(
     """Print accuracy with its interval, calibration, cost and speed of each model's latest run."""
     from eval_pipeline.results.tables import metrics as tables
 
-    wanted = tables.Wanted(
-        run, models or (), experiment, judge, by=by.value if by else "all", moderate=moderate
-    )
+    wanted = tables.Wanted(run, models or (), experiment, judge, by=by or "all", moderate=moderate)
     with open_warehouse().reading() as db:
         found = tables.read_metrics(db, wanted)
     if as_json:
