@@ -113,14 +113,15 @@ def test_a_name_can_not_command_the_terminal(part: str) -> None:
 
     (line,) = name_lines(part, [a_brief(evil, evil, evil)])
 
-    assert evil in line.value
+    assert evil in str(line.value)
+    assert isinstance(line.title, str)
     assert line.title.isprintable()
 
 
 def test_the_experiment_of_the_settings_is_offered_first(tmp_path: Path) -> None:
     settings = settings_in(tmp_path, experiment="web_search")
 
-    names = [line.value for line in experiment_lines(settings)]
+    names = [str(line.value) for line in experiment_lines(settings)]
 
     assert names[0] == "web_search"
     assert sorted(names) == sorted(settings.experiments)

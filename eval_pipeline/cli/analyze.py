@@ -7,7 +7,16 @@ import typer
 
 from eval_pipeline.cli import options
 from eval_pipeline.cli.options import AsJson, Item, Run, RunOrLatestOfEach, Sample
-from eval_pipeline.cli.output import print_json, report_on, results, say, show
+from eval_pipeline.cli.output import (
+    open_warehouse,
+    page_through,
+    print_json,
+    read_settings,
+    report_on,
+    results,
+    say,
+    show,
+)
 
 
 def analyze(
@@ -47,40 +56,32 @@ def failures(
     as_json: AsJson = False,
 ) -> None:
     """List what failed in a run: items with step, reason and whose fault it was."""
-    from eval_pipeline.analysis.failures import as_json as told
-    from eval_pipeline.analysis.failures import chosen_runs, documents_of
+    from eval_pipeline.analysis import failures as failed
     from eval_pipeline.analysis.tables import debug_line, failures_tables, totals_lines
     from eval_pipeline.journal.locks import running_run_ids
     from eval_pipeline.results.runs import named_judges
-    from eval_pipeline.settings.settings import Settings
 
-    settings = Settings.from_env()
+    settings = read_settings()
     at_work, judges = running_run_ids(settings.journal), named_judges(settings.judge)
     with results(settings) as db:
-        document = told(
-            db, chosen_runs(db, run, [model] if model else ()), at_work=at_work, judges=judges
-        )
+        found = failed.chosen_runs(db, run, [model] if model else ())
+        document = failed.as_json(db, found, at_work=at_work, judges=judges)
     if as_json:
         return print_json(document)
-    for one in documents_of(document):
-        for line in totals_lines(one):
-            say(line)
+    for one in failed.documents_of(document):
+        show(*totals_lines(one))
         if one["failures"]:
-            show(*failures_tables(one["failures"]))
-            say(debug_line(one["run"], one["failures"]))
+            show(*failures_tables(one["failures"]), debug_line(one["run"], one["failures"]))
     return None
 
 
 def debug(run: Run, item: Item, sample: Sample = None, *, as_json: AsJson = False) -> None:
     """Show all it takes to find out why an item failed: as `show`, with grader and analysis."""
     from eval_pipeline.analysis.evidence import debug_document, debug_sections, look_into
-    from eval_pipeline.cli.output import page_through
     from eval_pipeline.evaluation.item_prompt import choose_item
-    from eval_pipeline.journal.deployment import open_journal
-    from eval_pipeline.settings.settings import Settings
 
-    settings = Settings.from_env()
-    journal = open_journal(settings)
+    settings = read_settings()
+    journal = open_warehouse(settings).journal
     with results(settings) as db:
         case = look_into(db, settings, journal, choose_item(db, run, item, command="debug"), sample)
     if as_json:
@@ -109,23 +110,19 @@ def classify(
     from eval_pipeline.analysis import overrides as classifying
     from eval_pipeline.evaluation.item_prompt import choose_item
     from eval_pipeline.journal import RECLASSIFIED
-    from eval_pipeline.journal.deployment import open_journal, refuse_production
-    from eval_pipeline.settings.settings import Settings
 
-    settings = Settings.from_env()
-    refuse_production(settings)
+    settings = read_settings(writes=True)
     word = classifying.read_word(classification, note, sample, undo=undo)
     with results(settings) as db:
         chosen = choose_item(db, run, item, command="classify")
         before = classifying.wrong_replies(db, chosen, sample)
     classifying.check(before, word)
-    classifying.keep(open_journal(settings), chosen, word)
+    classifying.keep(open_warehouse(settings).journal, chosen, word)
     with results(settings, RECLASSIFIED) as db:
         after = classifying.wrong_replies(db, chosen, sample)
     if as_json:
         return print_json(after)
-    for old, new in zip(before, after, strict=True):
-        say(classifying.told(old, new))
+    say(*map(classifying.told, before, after))
     if report := report_on(settings, chosen.model, chosen.run_id):
         named = shlex.quote(f"{chosen.model}@{chosen.run_id[:8]}")
         say(f"{report} does not say so yet: evals analyze {named}")

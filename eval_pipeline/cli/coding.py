@@ -8,11 +8,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from eval_pipeline.cli.options import NoSandbox
-from eval_pipeline.cli.output import End, complain, console, end, say, show
+from eval_pipeline.cli.output import (
+    End,
+    complain,
+    console,
+    end,
+    open_warehouse,
+    read_settings,
+    say,
+    show,
+)
 
 if TYPE_CHECKING:  # loading these takes a moment that `evals --help` does without
     from rich.table import Table
-    from rich.text import Text
 
     from eval_pipeline.evaluation.ablation import Ablation
     from eval_pipeline.gateways.demo.faults import Faults
@@ -30,19 +38,13 @@ def prepare_toolchains(
     names: Annotated[list[str] | None, typer.Argument(help="Which; by default all.")] = None,
 ) -> None:
     """Fetch and build what code is checked with, once; afterwards no network is needed."""
-    from eval_pipeline.settings.settings import Settings
-    from eval_pipeline.suites.coding.toolchains.registry import (
-        TOOLCHAINS,
-        prepare,
-        prune,
-        toolchain,
-    )
+    from eval_pipeline.suites.coding.toolchains import registry
 
-    settings = Settings.from_env()
-    for name in names or sorted(TOOLCHAINS):
-        tools = toolchain(name)
-        home = prepare(tools, settings.data, typer.echo)
-        older = prune(tools, settings.data)
+    data = read_settings().data
+    for name in names or sorted(registry.TOOLCHAINS):
+        tools = registry.toolchain(name)
+        home = registry.prepare(tools, data, typer.echo)
+        older = registry.prune(tools, data)
         removed = f"; earlier versions removed: {older}" if older else ""
         say(f"{name} is ready ({home.name}){removed}.")
 
@@ -52,13 +54,11 @@ def list_toolchains() -> None:
     """Every toolchain with its version, and whether it is prepared."""
     from rich.table import Table
 
-    from eval_pipeline.settings.settings import Settings
     from eval_pipeline.suites.coding.toolchains.registry import TOOLCHAINS, home_of
 
-    settings = Settings.from_env()
-    table = Table("toolchain", "version", "prepared", "steps")
+    data, table = read_settings().data, Table("toolchain", "version", "prepared", "steps")
     for name, tools in sorted(TOOLCHAINS.items()):
-        ready = "yes" if tools.is_prepared(home_of(tools, settings.data)) else "no"
+        ready = "yes" if tools.is_prepared(home_of(tools, data)) else "no"
         table.add_row(name, tools.version, ready, " ".join(tools.steps))
     show(table)
 
@@ -72,10 +72,9 @@ def new(
     suite: Annotated[str | None, typer.Option(help="Which suite, if there are several.")] = None,
 ) -> None:
     """Begin a new coding task: a folder with an example to be replaced."""
-    from eval_pipeline.settings.settings import Settings
     from eval_pipeline.suites.coding.scaffold import create
 
-    settings = Settings.from_env()
+    settings = read_settings()
     (found,) = _coding_suites(settings, suite, only_one=True)
     root = settings.path(found.path) if found.path else settings.root
     folder = create(root, category, name, tools or found.toolchain or "python")
@@ -94,23 +93,23 @@ def validate_answers(
     """Check the graders: every reference answer must pass, every wrong one must fail."""
     from eval_pipeline.runtime import run_async
     from eval_pipeline.suites.coding.dataset import load_tasks
-    from eval_pipeline.suites.coding.validate import by_step, chosen
+    from eval_pipeline.suites.coding.validate import by_step, changed_tasks, chosen
 
-    settings = read_settings(unsafe_no_sandbox=unsafe_no_sandbox)
-    tasks = [
-        task
-        for one in _with_all_tasks(_coding_suites(settings, suite))
-        for task in chosen(load_tasks(one, settings), pattern, _changed(one, settings, since))
-    ]
+    settings, tasks = _settings(unsafe_no_sandbox=unsafe_no_sandbox), list["CodingTask"]()
+    for one in _coding_suites(settings, suite):
+        # Whatever is evaluated of a suite: graders are checked all together.
+        known = load_tasks(one.model_copy(update={"only": ""}), settings)
+        changed = None
+        if since is not None and one.path is not None:
+            changed = changed_tasks(settings.path(one.path), since)
+        tasks += chosen(known, pattern, changed)
     if not tasks:
-        say("No task is meant, so none was validated.")
-        return
+        return say("No task is meant, so none was validated.")
     results = run_async(_validated(tasks, settings))
-    show(_table(results))
-    say(by_step(results))
-    wrong = [result for result in results if not result.is_right]
-    say(f"Tasks: {len(tasks)}. Answers: {len(results)}, graded wrongly: {len(wrong)}.")
-    end(End.FAILED if wrong else End.DONE)
+    wrong = sum(not result.is_right for result in results)
+    count = f"Tasks: {len(tasks)}. Answers: {len(results)}, graded wrongly: {wrong}."
+    show(_table(results), by_step(results), count)
+    return end(End.FAILED if wrong else End.DONE)
 
 
 def ablate(
@@ -133,7 +132,7 @@ def ablate(
     from eval_pipeline.runtime import run_async
     from eval_pipeline.suites.coding.toolchains.registry import toolchain
 
-    settings = read_settings(unsafe_no_sandbox=unsafe_no_sandbox)
+    settings = _settings(unsafe_no_sandbox=unsafe_no_sandbox)
     (found,) = _coding_suites(settings, suite, only_one=True)
     planned = plan_ablation(
         settings,
@@ -143,15 +142,13 @@ def ablate(
         pattern=pattern,
         sections=sections or (),
     )
-    show(shown.plan_table(planned))
-    say(shown.requests_line(planned))
+    show(shown.plan_table(planned), shown.requests_line(planned))
     if not dry_run:
         _ablated(planned, settings, margin / 100)
 
 
 def _ablated(planned: "Ablation", settings: "Settings", margin: float) -> None:
-    """Asks, and tells what came of it, also if some of it failed."""
-    from eval_pipeline.cli.output import open_warehouse
+    """Ask, and report the effects, also if some of it failed."""
     from eval_pipeline.cli.progress import following
     from eval_pipeline.defs.launch import evaluate
     from eval_pipeline.evaluation.ablation_report import AblationReport, measure
@@ -165,10 +162,8 @@ def _ablated(planned: "Ablation", settings: "Settings", margin: float) -> None:
         report = AblationReport(planned, measure(db, planned), margin, failures)
     path = settings.reports / f"ablation_{planned.toolchain}.md"
     report.write(path, now())
-    show(report.table())
-    for line in report.remarks():
-        say(line)
-    say(f"The report is in {path.relative_to(settings.root)}.")
+    where = f"The report is in {path.relative_to(settings.root)}."
+    show(report.table(), *report.remarks(), where)
     if failures:
         complain("\n".join(failures))
         end(End.FAILED)
@@ -185,10 +180,9 @@ def demo_server(
     """Serve the SIMULATED models on loopback until interrupted, well behaved or not."""
     from eval_pipeline.gateways.demo.faults import Faults
     from eval_pipeline.gateways.demo.server import serve
-    from eval_pipeline.settings.settings import Settings
     from eval_pipeline.suites.benchmark import load_benchmark
 
-    items = tuple(load_benchmark(Settings.from_env()).items.values())
+    items = tuple(load_benchmark(read_settings()).items.values())
     serve(items, faults=_read_faults(faults) if faults else Faults(), port=port)
 
 
@@ -210,29 +204,24 @@ def _read_faults(path: Path) -> "Faults":
 
 async def _validated(tasks: "Sequence[CodingTask]", settings: "Settings") -> "list[Validated]":
     from eval_pipeline.evaluation.code_graders import CodeGraderFactory
-    from eval_pipeline.suites.coding.judge import CodeJudge
     from eval_pipeline.suites.coding.validate import validate
 
-    # Fresh, for whoever asks whether graders are right wants them to be run.
-    judge: CodeJudge = await CodeGraderFactory(settings, fresh=True).open(tasks)
+    # Fresh: to check graders is to run them.
+    graders = CodeGraderFactory(settings, fresh=True)
     found, at_a_terminal = [], console().is_terminal
-    async for result in validate(tasks, judge):
+    async for result in validate(tasks, await graders.open(tasks)):
         found.append(result)
         if at_a_terminal or not result.is_right:
-            say(_line(result))
+            did, must = _DID[result.graded.score], "pass" if result.must_pass else "fail"
+            right = "" if result.is_right else f", but must {must}"
+            say(f"{result.task.id} {result.answer}: {did}{right}. {result.graded.reason}")
     return sorted(found, key=lambda one: (one.task.suite, one.task.id, not one.must_pass))
 
 
-def _line(result: "Validated") -> str:
-    """One answer with what became of it."""
-    did = _DID[result.graded.score]
-    right = "" if result.is_right else ", but must " + ("pass" if result.must_pass else "fail")
-    return f"{result.task.id} {result.answer}: {did}{right}. {result.graded.reason}"
-
-
 def _table(results: "Sequence[Validated]") -> "Table":
-    """One row per task: what became of the reference, and of how many wrong answers."""
+    """Return a row per task: what became of the reference, and of how many wrong answers."""
     from rich.table import Table
+    from rich.text import Text
 
     from eval_pipeline.suites.coding.validate import not_passed
 
@@ -243,19 +232,13 @@ def _table(results: "Sequence[Validated]") -> "Table":
         seconds = sum(step.seconds for one in (reference, *wrong) for step in one.graded.code.steps)
         table.add_row(
             reference.task.id,
-            _coloured(_DID[reference.graded.score], good=reference.is_right),
+            Text(_DID[reference.graded.score], "" if reference.is_right else "bold red"),
             not_passed(reference),
             str(len(reference.graded.code.tests)),
-            _coloured(f"{failing} of {len(wrong)}", good=failing == len(wrong)),
+            Text(f"{failing} of {len(wrong)}", "" if failing == len(wrong) else "bold red"),
             f"{seconds:.1f}",
         )
     return table
-
-
-def _coloured(text: str, *, good: bool) -> "Text":
-    from rich.text import Text
-
-    return Text(text, style="" if good else "bold red")
 
 
 def _coding_suites(
@@ -271,24 +254,9 @@ def _coding_suites(
     return found
 
 
-def _with_all_tasks(suites: "Sequence[Suite]") -> "list[Suite]":
-    """Whatever is evaluated of them: graders are checked all together."""
-    return [suite.model_copy(update={"only": ""}) for suite in suites]
-
-
-def read_settings(*, unsafe_no_sandbox: bool) -> "Settings":
-    """The settings, and that there is to be no sandbox: only a launch itself can say so."""
-    from eval_pipeline.settings.settings import Settings
-
-    settings = Settings.from_env()
+def _settings(*, unsafe_no_sandbox: bool) -> "Settings":
+    """Return the settings, without a sandbox if the launch says so: nothing else can."""
+    settings = read_settings()
     if unsafe_no_sandbox:
         return settings.overridden({"coding": {"isolation": "none"}})
     return settings
-
-
-def _changed(suite: "Suite", settings: "Settings", since: str | None) -> set[str] | None:
-    from eval_pipeline.suites.coding.validate import changed_tasks
-
-    if since is None or suite.path is None:
-        return None
-    return changed_tasks(settings.path(suite.path), since)

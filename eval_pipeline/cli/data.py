@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from eval_pipeline.cli.options import AsJson, Run, Yes
-from eval_pipeline.cli.output import End, complain, end, open_warehouse, print_json, report_on, say
+from eval_pipeline.cli.output import (
+    End,
+    complain,
+    end,
+    open_warehouse,
+    print_json,
+    read_settings,
+    report,
+    report_on,
+    say,
+)
 
 if TYPE_CHECKING:  # these take a moment to load that `evals --help` does without
     from collections.abc import Callable, Iterable, Sequence
@@ -17,12 +27,7 @@ if TYPE_CHECKING:  # these take a moment to load that `evals --help` does withou
     from eval_pipeline.settings.settings import Settings
 
 
-def delete(
-    run: Run,
-    *,
-    yes: Yes = False,
-    as_json: AsJson = False,
-) -> None:
+def delete(run: Run, *, yes: Yes = False, as_json: AsJson = False) -> None:
     """Delete a run and all that belongs to it, for good.
 
     A run of several models goes with all of them, unless one is named: model@RUN. Deleting that
@@ -70,68 +75,47 @@ def prune(
 
 
 def _delete(choose: "Callable[..., Sequence[DoomedRun]]", *, yes: bool, as_json: bool) -> None:
-    """Finishes what was interrupted before, then deletes what is chosen, if that is meant."""
-    from eval_pipeline.evaluation.deletion import (
-        DoomedRun,
-        RunKey,
-        delete_runs,
-        finish_deletions,
-    )
-    from eval_pipeline.journal.deployment import refuse_production
-    from eval_pipeline.settings.settings import Settings
+    """Finish what was interrupted before, then delete what is chosen, if that is confirmed."""
+    from eval_pipeline.evaluation.deletion import delete_runs, finish_deletions, in_words
 
-    settings = Settings.from_env()
-    refuse_production(settings)
+    settings = read_settings(writes=True)
     warehouse, tell = open_warehouse(settings), partial(_tell, settings)
     finished = finish_deletions(warehouse, tell)
     for one in finished:
         complain(f"The deletion of run {one.run_id[:8]} of {one.model} is finished.")
     doomed = choose(warehouse, finished=finished)
     if doomed:
-        _make_sure(doomed, yes=yes, as_json=as_json)
+        _confirm(in_words(doomed), yes=yes, as_json=as_json)
         delete_runs(warehouse, doomed, tell)
     if as_json:
-        print_json([*map(RunKey._asdict, finished), *map(DoomedRun._asdict, doomed)])
+        print_json([*finished, *doomed])
         return
     for run_id in dict.fromkeys(one.run_id for one in doomed):
         say(f"Run {run_id[:8]} is deleted.")
     if not doomed and not finished:
         say("There is nothing to delete.")
-    for report in filter(None, (report_on(settings, *one.key) for one in doomed)):
-        say(f"The report {report} is left where it is.")
+    for path in filter(None, (report_on(settings, *one.key) for one in doomed)):
+        say(f"The report {path} is left where it is.")
 
 
 def _forget(before: "datetime", *, yes: bool, as_json: bool) -> None:
-    """Deletes what Dagster has on its old runs, if that is meant."""
+    """Delete what Dagster has on its old runs, if that is confirmed."""
     from eval_pipeline.defs.instance import forget_runs, forgettable_runs
-    from eval_pipeline.journal.deployment import refuse_production
-    from eval_pipeline.settings.settings import Settings
 
-    settings = Settings.from_env()
-    refuse_production(settings)
+    settings = read_settings(writes=True)
     runs = forgettable_runs(settings, before)
     if runs:
         some = f"{len(runs):,} runs that ended before {before:%Y-%m-%d %H:%M} UTC"
-        _confirm(
-            [f"What Dagster keeps of {some} would be deleted for good. No result is touched."],
-            yes=yes,
-            as_json=as_json,
-        )
+        told = f"What Dagster keeps of {some} would be deleted for good. No result is touched."
+        _confirm([told], yes=yes, as_json=as_json)
     gone = forget_runs(settings, runs)
-    if as_json:
-        print_json({"forgotten": gone})
-    else:
-        say(f"Dagster has forgotten {gone:,} runs." if runs else "There is nothing to delete.")
+    told = f"Dagster has forgotten {gone:,} runs." if runs else "There is nothing to delete."
+    report({"forgotten": gone}, told, as_json=as_json)
 
 
 def rebuild() -> None:
     """Build the DuckDB file anew from the journal; no model is asked anything."""
-    from eval_pipeline.journal.deployment import refuse_production
-    from eval_pipeline.settings.settings import Settings
-
-    settings = Settings.from_env()
-    refuse_production(settings)
-    warehouse = open_warehouse(settings)
+    warehouse = open_warehouse(read_settings(writes=True))
     warehouse.publish(force=True)
     say(f"{warehouse.path} is built from {warehouse.journal.root}.")
 
@@ -143,19 +127,12 @@ def schema() -> None:
     typer.echo(schema_page(), nl=False)
 
 
-def _make_sure(doomed: "Sequence[DoomedRun]", *, yes: bool, as_json: bool) -> None:
-    """Says what would go, and ends the command unless that is meant."""
-    from eval_pipeline.evaluation.deletion import in_words
-
-    _confirm(in_words(doomed), yes=yes, as_json=as_json)
-
-
 def _confirm(lines: "Iterable[str]", *, yes: bool, as_json: bool) -> None:
+    """Print what would go, and end the command unless that is confirmed."""
     from eval_pipeline.errors import RunError
 
     if not as_json:
-        for line in lines:
-            say(line)
+        say(*lines)
     if yes:
         return
     if as_json or not sys.stdin.isatty():
@@ -171,6 +148,7 @@ def _confirm(lines: "Iterable[str]", *, yes: bool, as_json: bool) -> None:
 
 
 def _tell(settings: "Settings", runs: "Sequence[RunKey]") -> None:
+    """Record deletions in Dagster, which takes a second to load, so only when there are some."""
     from eval_pipeline.defs.instance import tell_of_deletion
 
     tell_of_deletion(settings, runs)

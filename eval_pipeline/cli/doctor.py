@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from eval_pipeline.cli.options import AsJson
-from eval_pipeline.cli.output import End, console, end, print_json, say, show
+from eval_pipeline.cli.output import End, console, end, report, say, show
 from eval_pipeline.text import printable
 
 if TYPE_CHECKING:  # loading these takes a moment that `evals --help` does without
-    from rich.console import RenderableType
+    from rich.console import Group
 
-    from eval_pipeline.evaluation.doctor.report import Check, Finding, Topic
+    from eval_pipeline.evaluation.doctor.report import Check, Topic
     from eval_pipeline.settings.settings import Settings
 
 _MARKS = {"ok": ("✓", "green"), "warning": ("!", "bold yellow"), "wrong": ("✗", "bold red")}
@@ -34,16 +34,17 @@ def doctor(
         found.append(topic)
         if not as_json and topic.findings:
             _tell(topic, at_a_terminal=at_a_terminal)
-    states = [finding.state.value for topic in found for finding in topic.findings]
-    if as_json:
-        print_json(_document(found))
-    else:
-        say(_summed_up(states))
-    end(End.FAILED if "wrong" in states else End.DONE)
+    checks = [{"topic": topic.name, **asdict(one)} for topic in found for one in topic.findings]
+    states = [one["state"] for one in checks]
+    wrong, warnings = states.count("wrong"), states.count("warning")
+    begins = "" if wrong else " An evaluation can begin."
+    told = f"{len(states)} looked at: {wrong} wrong, {warnings} to be warned of.{begins}"
+    report({"ok": not wrong, "checks": checks}, told, as_json=as_json)
+    end(End.FAILED if wrong else End.DONE)
 
 
 def _topics(*, offline: bool) -> "Iterator[Topic]":
-    """What is installed comes first: if it does not fit, the rest may not even load."""
+    """Yield the installation first: if it does not fit, the rest may not even load."""
     from eval_pipeline.evaluation.doctor.installation import SET_UP, installation_checks
     from eval_pipeline.evaluation.doctor.report import Topic, look_at, wrong
 
@@ -63,16 +64,16 @@ def _of_dagster(settings: "Settings") -> "Sequence[Check]":
 
 
 def _tell(topic: "Topic", *, at_a_terminal: bool) -> None:
-    """Marks and colours for people; in a pipe, a line for each."""
+    """Print marks and colours for people; in a pipe, a line for each."""
     if at_a_terminal:
-        show(_block(topic))
-        return
+        return show(_block(topic))
     for one in topic.findings:
         advice = f" To do: {one.advice}" if one.advice else ""
         say(f"{one.state.value:<7}  {topic.name}: {one.name}: {one.found}{advice}")
+    return None
 
 
-def _block(topic: "Topic") -> "RenderableType":
+def _block(topic: "Topic") -> "Group":
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text
@@ -82,26 +83,8 @@ def _block(topic: "Topic") -> "RenderableType":
     table.add_column(width=_NAMES, overflow="fold")
     table.add_column(overflow="fold")
     for one in topic.findings:
-        mark, style = _MARKS[one.state.value]
-        table.add_row(Text(mark, style), Text(printable(one.name)), _words(one))
+        words = Text(printable(one.found))
+        if one.advice:
+            words.append(f"\n→ {printable(one.advice)}", "bold")
+        table.add_row(Text(*_MARKS[one.state.value]), Text(printable(one.name)), words)
     return Group(Text(topic.name, "bold"), table)
-
-
-def _words(finding: "Finding") -> "RenderableType":
-    from rich.text import Text
-
-    words = Text(printable(finding.found))
-    if finding.advice:
-        words.append(f"\n→ {printable(finding.advice)}", "bold")
-    return words
-
-
-def _document(found: "Sequence[Topic]") -> dict[str, object]:
-    checks = [{"topic": topic.name, **asdict(one)} for topic in found for one in topic.findings]
-    return {"ok": all(one["state"] != "wrong" for one in checks), "checks": checks}
-
-
-def _summed_up(states: Sequence[str]) -> str:
-    wrong, warnings = states.count("wrong"), states.count("warning")
-    told = f"{len(states)} looked at: {wrong} wrong, {warnings} to be warned of."
-    return told if wrong else f"{told} An evaluation can begin."

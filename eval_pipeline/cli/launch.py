@@ -5,28 +5,38 @@ import shlex
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from eval_pipeline.analysis.analyse import PassedOver, Scope, analyst_of, scope_of
+from rich.console import RenderableType
+
+from eval_pipeline.analysis.analyse import Scope, analyst_of, scope_of
 from eval_pipeline.analysis.failures import chosen_runs
 from eval_pipeline.analysis.report.write import reports_on
 from eval_pipeline.analysis.tables import analysed_table
-from eval_pipeline.cli.interrupts import end_in_order
-from eval_pipeline.cli.output import End, complain, end, print_json, results, say, show
+from eval_pipeline.cli.output import (
+    End,
+    complain,
+    end,
+    end_in_order,
+    print_json,
+    read_settings,
+    report,
+    results,
+    show,
+)
 from eval_pipeline.cli.progress import following
-from eval_pipeline.cli.summary import NAMES, Ended, conclude
+from eval_pipeline.cli.summary import LaunchSummary, conclude
 from eval_pipeline.defs.config import JudgedConfig, PredictionsConfig, ReportsConfig
 from eval_pipeline.defs.instance import dagster_instance
 from eval_pipeline.defs.jobs import find_job, named_jobs, run_job
 from eval_pipeline.defs.launch import Evaluation, Instance, analyse_runs, evaluate_all, judge_all
 from eval_pipeline.evaluation.catalog import look, look_up, pick
 from eval_pipeline.evaluation.predict import Launch
-from eval_pipeline.evaluation.progress import Watch, watching
+from eval_pipeline.evaluation.progress import watching
 from eval_pipeline.evaluation.runs import untold, untold_error
-from eval_pipeline.evaluation.workers import StageProgress
 from eval_pipeline.journal import RUNS
 from eval_pipeline.journal.deployment import open_journal, refuse_production
 from eval_pipeline.journal.locks import running_run_ids
@@ -39,121 +49,93 @@ from eval_pipeline.suites.benchmark import load_benchmark
 from eval_pipeline.suites.listing import check_filter
 from eval_pipeline.text import printable
 
-if TYPE_CHECKING:  # imported late: `evals --help` does without these
+if TYPE_CHECKING:  # only for --dry-run
     from eval_pipeline.evaluation.plan import ModelPlan
 
 
 COMMAND = "evals/command"
 """The tag by which Dagster's history tells what was typed."""
-# Dagster's storage would tell of every Ctrl-C with a traceback; it is raised all the same.
+# Dagster's storage would log every Ctrl-C with a traceback; it is raised all the same.
 logging.getLogger("sqlalchemy.pool").addHandler(logging.NullHandler())
 Work = Callable[[Instance], list[str]]
 """What is done within Dagster; it returns what went wrong, in sentences."""
-Tell = Callable[..., None]
-"""Sums up how a launch ended, as `conclude` does, and ends the command."""
 
 
-@dataclass(frozen=True)
-class LaunchOptions:
-    """What `evals run` was given; what is None or empty keeps its value from the settings."""
-
-    chosen: Mapping[str, list[str]]
-    asking: Mapping[str, Any]
-    limits: Mapping[str, Any]
-    budget_usd: float | None = None
-    resume: str | None = None
-    fresh: bool = False
-    failed: bool = False
-    judge: bool = True
-    unsafe_no_sandbox: bool = False
-
-    def evaluation(self, settings: Settings) -> Evaluation:
-        """The launch that it means."""
-        limits = {**self.limits, "budget_usd": self.budget_usd}
-        judging = JudgedConfig(budget_usd=self.budget_usd, unsafe_no_sandbox=self.unsafe_no_sandbox)
-        if self.resume is not None:
-            runs = _named(settings, self.resume)
-            evaluation = _continuing(runs, judging, limits)
-        else:
-            mode = Mode.FRESH if self.fresh else Mode.FIX
-            asking = PredictionsConfig(mode=mode, only_failed=self.failed, **self.asking, **limits)
-            chosen = Selection.model_validate(self.chosen)
-            evaluation = Evaluation(asking, judging, None if chosen == Selection() else chosen)
-        return evaluation if self.judge else replace(evaluation, judging=None)
-
-
-def start(wanted: LaunchOptions, *, dry_run: bool, as_json: bool) -> None:
-    """Carries it out, or tells what it would ask and cost."""
-    settings = Settings.from_env()
-    evaluation = replace(wanted.evaluation(settings), tags=command(settings))
-    evaluation.apply(settings)  # what is wrong is better said before anything is done
+def start(
+    chosen: Mapping[str, list[str]],
+    asked: Mapping[str, Any],
+    limits: Mapping[str, Any],
+    judged: Mapping[str, Any],
+    *,
+    resume: str | None,
+    fresh: bool,
+    judge: bool,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Evaluate, or print what would be asked and cost; what is None keeps the settings' value."""
+    settings, judging = Settings.from_env(), JudgedConfig(**judged)
+    limits = {**limits, "budget_usd": judging.budget_usd}
+    if resume is not None:
+        evaluation = _continuing(_named(settings, resume), judging, limits)
+    else:
+        asking = PredictionsConfig(mode=Mode.FRESH if fresh else Mode.FIX, **asked, **limits)
+        selection = Selection.model_validate(chosen)
+        evaluation = Evaluation(asking, judging, None if selection == Selection() else selection)
+    evaluation = _tagged(evaluation, settings, judge=judge)
+    evaluation.apply(settings)  # what is wrong is better reported before anything is done
     if dry_run:
         _print_plans(_planned(settings, evaluation), as_json=as_json)
     else:
-        work = partial(_evaluate, settings, [evaluation])
-        carry_out(settings, work, as_json=as_json)
+        carry_out(settings, partial(_evaluate, settings, [evaluation]), as_json=as_json)
 
 
 def repair(
-    name: str | None,
-    *,
-    ask: bool,
-    judge: bool,
-    budget_usd: float | None,
-    unsafe_no_sandbox: bool,
-    as_json: bool,
+    name: str | None, judged: Mapping[str, Any], *, ask: bool, judge: bool, as_json: bool
 ) -> None:
-    """Tries again what failed in that run, or in the latest one of each model."""
-    settings = Settings.from_env()
-    refuse_production(settings)
+    """Try again what failed in that run, or in the latest one of each model."""
+    settings = read_settings(writes=True)
     runs = _named(settings, name) if name else _failed(settings)
     if not runs:
-        if as_json:
-            print_json({"ended": "done", "runs": [], "failures": []})
-        else:
-            say("Nothing is missing in the latest run of any model, so there is nothing to fix.")
-        return
-    judging = JudgedConfig(
-        mode=Mode.FIX, budget_usd=budget_usd, unsafe_no_sandbox=unsafe_no_sandbox
-    )
-    limits = {"budget_usd": budget_usd}
-    evaluations = [_continuing(group, judging, limits) for group in _launchable(runs)]
-    tagged = [
-        replace(one, tags=command(settings), judging=one.judging if judge else None)
-        for one in evaluations
+        nothing = "Nothing is missing in the latest run of any model, so there is nothing to fix."
+        return report({"ended": "done", "runs": [], "failures": []}, nothing, as_json=as_json)
+    judging = JudgedConfig(mode=Mode.FIX, **judged)
+    limits = {"budget_usd": judging.budget_usd}
+    evaluations = [
+        _tagged(_continuing(group, judging, limits), settings, judge=judge)
+        for group in _launchable(runs)
     ]
-    work = partial(_evaluate if ask else _judge, settings, tagged)
-    carry_out(settings, work, as_json=as_json)
+    work = partial(_evaluate if ask else _judge, settings, evaluations)
+    return carry_out(settings, work, as_json=as_json)
 
 
 def list_jobs(*, as_json: bool) -> None:
-    """Every job of Dagster's by name."""
+    """Print every job of Dagster's by name."""
     jobs = named_jobs(Settings.from_env()).values()
-    if as_json:
-        print_json([{"job": one.name, "description": one.description} for one in jobs])
-        return
-    for one in jobs:
-        say(f"{one.name}: {one.description}")
+    report(
+        [{"job": one.name, "description": one.description} for one in jobs],
+        *(f"{one.name}: {one.description}" for one in jobs),
+        as_json=as_json,
+    )
 
 
 def start_job(
     name: str,
     model: str | None,
     config: str | None,
-    *,
     budget_usd: float | None,
+    *,
     fresh: bool,
     as_json: bool,
 ) -> None:
-    """Runs one of them."""
+    """Run one of Dagster's jobs."""
     settings = Settings.from_env()
-    found, tags = find_job(settings, name), command(settings)
     work = partial(
         run_job,
-        found,
+        find_job(settings, name),
         partition=model,
         config=config,
-        tags=tags,
+        tags=command(settings),
         budget_usd=budget_usd,
         fresh=fresh,
     )
@@ -173,10 +155,16 @@ def _judge(settings: Settings, evaluations: list[Evaluation], instance: Instance
     ]
 
 
-def carry_out(settings: Settings, work: Work, *, as_json: bool, tell: Tell = conclude) -> None:
-    """Does it while progress is shown, and ends as it ended, which `tell` sums up."""
+def carry_out(
+    settings: Settings,
+    work: Work,
+    *,
+    as_json: bool,
+    tell: Callable[..., None] = conclude,
+) -> None:
+    """Do the work while progress is shown; `tell` sums it up, as `conclude` does, and exits."""
     refuse_production(settings)
-    if settings.output_dir is not None:  # that there is no room is better said before
+    if settings.output_dir is not None:  # that there is no room is better reported before
         settings.path(settings.output_dir).mkdir(parents=True, exist_ok=True)
     end_in_order()
     failures, interrupted = [], False
@@ -187,9 +175,10 @@ def carry_out(settings: Settings, work: Work, *, as_json: bool, tell: Tell = con
                 raise_if_interrupted()
         except KeyboardInterrupt:
             interrupted = True
-            # It stops already: whoever goes on pressing would only miss how to go on.
+            # It stops already: another Ctrl-C would only hide how to go on.
             signal.signal(signal.SIGINT, signal.SIG_IGN)
-    tell(settings, watch, failures, interrupted=interrupted, as_json=as_json)
+    tallies = [tally for stage in watch.stages for tally in stage.tallies]
+    tell(settings, LaunchSummary(tallies, failures, interrupted), as_json=as_json)
 
 
 def _named(settings: Settings, name: str) -> list[FoundRun]:
@@ -211,7 +200,7 @@ def _failed(settings: Settings) -> list[FoundRun]:
 
 
 def _launchable(runs: list[FoundRun]) -> Iterator[list[FoundRun]]:
-    """Those that one launch can go on with: of one experiment, and of each model one."""
+    """Yield groups that one launch can go on with: of one experiment, and of each model one."""
     left = list(runs)
     while left:
         one_each = {run.model: run for run in left if run.experiment == left[0].experiment}
@@ -222,20 +211,25 @@ def _launchable(runs: list[FoundRun]) -> Iterator[list[FoundRun]]:
 def _continuing(
     runs: list[FoundRun], judging: JudgedConfig, limits: Mapping[str, Any]
 ) -> Evaluation:
-    """A launch that goes on with these runs, all of one experiment, as they were begun."""
+    """Return a launch that goes on with these runs, all of one experiment, as they were begun."""
     named = {run.model: run.run_id for run in runs}
     asking = PredictionsConfig(mode=Mode.FIX, runs=named, experiment=runs[0].experiment, **limits)
     return Evaluation(asking, judging.model_copy(update={"runs": named}), models=tuple(named))
 
 
+def _tagged(evaluation: Evaluation, settings: Settings, *, judge: bool) -> Evaluation:
+    judging = evaluation.judging if judge else None
+    return replace(evaluation, tags=command(settings), judging=judging)
+
+
 def command(settings: Settings) -> dict[str, str]:
-    """The tag of a launch that tells what was typed."""
+    """Return the tag of a launch that holds the typed command."""
     typed = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
     return {COMMAND: settings.redact(printable(typed))}
 
 
 def _planned(settings: Settings, evaluation: Evaluation) -> "list[ModelPlan]":
-    """What the launch would do; nothing is kept, and no model is asked."""
+    """Return what the launch would do; nothing is kept, and no model is asked."""
     from eval_pipeline.evaluation.plan import draw_up
 
     journal, set_here = open_journal(settings), evaluation.apply(settings)
@@ -256,18 +250,10 @@ def _planned(settings: Settings, evaluation: Evaluation) -> "list[ModelPlan]":
 
 
 def _print_plans(plans: "list[ModelPlan]", *, as_json: bool) -> None:
-    from eval_pipeline.evaluation.plan_table import as_json as plan_as_json
-    from eval_pipeline.evaluation.plan_table import plan_lines, plan_table
+    from eval_pipeline.evaluation import plan_table as tables
 
-    if as_json:
-        print_json(plan_as_json(plans))
-        return
-    show(plan_table(plans))
-    for line in plan_lines(plans):
-        say(line)
-
-
-GOES_ON = "the same command asks for what is left (with --fresh it begins again with all)"
+    document, lines = tables.as_json(plans), tables.plan_lines(plans)
+    report(document, tables.plan_table(plans), *lines, as_json=as_json)
 
 
 def start_analysis(
@@ -278,16 +264,14 @@ def start_analysis(
     budget_usd: float | None,
     as_json: bool,
 ) -> None:
-    """Has the failures of these runs looked into; where there are none, says so."""
-    settings = Settings.from_env()
-    refuse_production(settings)
+    """Analyse the failures of these runs; where there are none, say so."""
+    settings = read_settings(writes=True)
     with results(settings) as db:
         runs = chosen_runs(db, name, models)
         scope = scope_of(db, runs, running_run_ids(settings.journal))
     if not scope.runs:
-        _tell(scope, (), (), how=End.DONE, as_json=as_json)
-        return
-    analyst_of(settings, open_journal(settings))  # that there is none is better said before
+        return _print_analysis(scope, (), (), End.DONE, as_json=as_json)
+    analyst_of(settings, open_journal(settings))  # that there is none is better reported before
     # What `latest` means may change meanwhile.
     config = ReportsConfig(
         run=runs[0].run_id if name else None,
@@ -295,79 +279,60 @@ def start_analysis(
         fresh=fresh,
         budget_usd=budget_usd,
     )
-
-    def work(instance: Instance) -> list[str]:
-        return analyse_runs(settings, instance, config, command(settings))
-
-    carry_out(settings, work, as_json=as_json, tell=partial(_conclude, scope))
+    work = partial(analyse_runs, settings, config=config, tags=command(settings))
+    return carry_out(settings, work, as_json=as_json, tell=partial(_conclude_analysis, scope))
 
 
-def _conclude(
-    scope: Scope,
-    settings: Settings,
-    watch: Watch,
-    failures: Sequence[str],
-    *,
-    interrupted: bool,
-    as_json: bool,
+def _conclude_analysis(
+    scope: Scope, settings: Settings, summary: LaunchSummary, *, as_json: bool
 ) -> None:
-    tallies = [tally for stage in watch.stages for tally in stage.tallies]
-    ended = Ended(tallies, failures, interrupted=interrupted)
-    runs = [FoundRun.of(row) for row in scope.runs]
     with results(settings) as db:
-        reports = reports_on(db, settings, runs)
+        reports = reports_on(db, settings, [FoundRun.of(row) for row in scope.runs])
     # That an analyst refuses, say, is its last word for now, and explains nothing.
     unexplained = any(one["unexplained"] for one in reports)
-    how = End.FAILED if ended.how is End.DONE and unexplained else ended.how
-    _tell(scope, reports, failures or _troubles(tallies), how=how, as_json=as_json)
+    how = End.FAILED if summary.how is End.DONE and unexplained else summary.how
+    # Where something could not be explained: of each model one trouble.
+    told = ((one.model, one.stopped if one.failed else one.trouble) for one in summary.tallies)
+    failures = summary.failures or [f"{model}: {text}" for model, text in told if text]
+    _print_analysis(scope, reports, failures, how, as_json=as_json)
 
 
-def _troubles(tallies: Sequence[StageProgress]) -> list[str]:
-    """What was said where something could not be explained, of each model one thing."""
-    told = ((one.model, one.stopped if one.failed else one.trouble) for one in tallies)
-    return [f"{model}: {text}" for model, text in told if text]
-
-
-def _tell(
-    scope: Scope, reports: Sequence[Row], failures: Sequence[str], *, how: End, as_json: bool
+def _print_analysis(
+    scope: Scope, reports: Sequence[Row], failures: Sequence[str], how: End, *, as_json: bool
 ) -> None:
-    """Where the reports are, and why others are not; and ends the command so."""
+    """Print where the reports are, and why others are not; exit."""
     if how is End.DONE and any(one.is_early for one in scope.passed_over):
         how = End.FAILED
     if as_json:
-        left = {"incomplete": scope.incomplete, "passed_over": _sentences(scope.passed_over)}
-        print_json({"ended": NAMES[how], "reports": reports, **left, "failures": list(failures)})
+        passed_over = [one.sentence for one in scope.passed_over]
+        left = {"incomplete": scope.incomplete, "passed_over": passed_over}
+        print_json({"ended": how.word, "reports": reports, **left, "failures": failures})
     else:
-        _say(scope, reports)
-        for sentence in (*failures, *_advice(how, reports)):
+        show(*_analysis_parts(scope, reports))
+        early = [one.sentence for one in scope.passed_over if one.is_early]
+        for sentence in (*early, *failures, *_advice(how, reports)):
             complain(sentence)
     end(how)
 
 
-def _say(scope: Scope, reports: Sequence[Row]) -> None:
+def _analysis_parts(scope: Scope, reports: Sequence[Row]) -> Iterator[RenderableType]:
     if reports:
-        show(analysed_table(reports))
-    for report in filter(lambda one: one["path"], reports):
-        say(report["path"])
-        if report["kept"]:
-            say(f"edited by hand and left as it is: {', '.join(report['kept'])}")
-    for sentence in scope.incomplete:
-        say(sentence)
-    for one in scope.passed_over:
-        (complain if one.is_early else say)(one.sentence)
-
-
-def _sentences(passed_over: Sequence[PassedOver]) -> list[str]:
-    return [one.sentence for one in passed_over]
+        yield analysed_table(reports)
+    for one in reports:
+        if one["path"]:
+            yield one["path"]
+        if one["kept"]:
+            yield f"edited by hand and left as it is: {', '.join(one['kept'])}"
+    yield from scope.incomplete
+    yield from (one.sentence for one in scope.passed_over if not one.is_early)
 
 
 def _advice(how: End, reports: Sequence[Row]) -> list[str]:
-    """What to do next, where something is left."""
-    match how:
-        case End.INTERRUPTED:
-            return [f"Stopped. What is explained is kept; {GOES_ON}."]
-        case End.BUDGET:
-            return [f"The budget is reached. With a larger one, --budget, {GOES_ON}."]
-    if any(one["unexplained"] for one in reports):
-        return [f"Some failures are not explained; {GOES_ON}."]
-    return []
+    """Return what to do next, where something is left."""
+    goes_on = "the same command asks for what is left (with --fresh it begins again with all)"
+    if how is End.INTERRUPTED:
+        return [f"Stopped. What is explained is kept; {goes_on}."]
+    if how is End.BUDGET:
+        return [f"The budget is reached. With a larger one, --budget, {goes_on}."]
+    unexplained = any(one["unexplained"] for one in reports)
+    return [f"Some failures are not explained; {goes_on}."] if unexplained else []

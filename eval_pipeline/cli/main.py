@@ -16,30 +16,28 @@ from eval_pipeline.cli import (
     coding,
     data,
     doctor,
-    export,
-    import_,
+    exchange,
     query,
-    remote,
     results,
     run,
     show,
     web,
 )
-from eval_pipeline.cli.interrupts import end_in_order
 from eval_pipeline.cli.output import (
     End,
     LastResort,
-    asked_for,
     complain,
-    nothing_is_printed,
-    print_error,
+    end_in_order,
+    json_log_requested,
+    json_printed,
+    print_json,
+    read_settings,
     say,
 )
 from eval_pipeline.errors import MendableError
 
 DEBUG = "EVALS_DEBUG"
 UNKNOWN_KEYS = "what it says is not shown, since the settings can not be read."
-WORKING, READING, NUMBERS, DATA, SUITES = "Run", "Look", "Numbers", "Data", "Suites"
 
 app = typer.Typer(
     pretty_exceptions_enable=False,
@@ -47,52 +45,35 @@ app = typer.Typer(
     help="Evaluate language models. Without a command: a menu.",
 )
 
-for panel, name, command in (
-    (WORKING, "run", run.run),
-    (WORKING, "fix", run.fix),
-    (WORKING, "job", run.job),
-    (WORKING, "analyze", analyze.analyze),
-    (READING, "list", show.list_items),
-    (READING, "models", show.models),
-    (READING, "due", show.due),
-    (READING, "status", show.status),
-    (READING, "runs", show.runs),
-    (READING, "show", show.show_item),
-    (READING, "failures", analyze.failures),
-    (READING, "debug", analyze.debug),
-    (READING, "view", web.view),
-    (READING, "doctor", doctor.doctor),
-    (NUMBERS, "leaderboard", results.leaderboard),
-    (NUMBERS, "metrics", results.metrics),
-    (NUMBERS, "compare", results.compare),
-    (DATA, "classify", analyze.classify),
-    (DATA, "query", query.query),
-    (DATA, "delete", data.delete),
-    (DATA, "prune", data.prune),
-    (DATA, "push", remote.push),
-    (DATA, "sync", remote.sync),
-    (DATA, "rebuild", data.rebuild),
-    (DATA, "schema", data.schema),
-    (SUITES, "new", coding.new),
-    (SUITES, "validate-answers", coding.validate_answers),
-    (SUITES, "ablate", coding.ablate),
-    (SUITES, "demo-server", coding.demo_server),
-):
-    app.command(name, rich_help_panel=panel)(command)
-app.add_typer(web.site, name="site", rich_help_panel=READING)
-app.add_typer(results.benchmark, name="benchmark", rich_help_panel=NUMBERS)
-app.add_typer(remote.tokens, name="tokens", rich_help_panel=DATA)
-app.add_typer(export.export, name="export", rich_help_panel=DATA)
-app.add_typer(import_.imports, name="import", rich_help_panel=DATA)
-app.add_typer(coding.toolchains, name="toolchain", rich_help_panel=SUITES)
+OTHER_NAMES = {show.list_items: "list", show.show_item: "show"}
+for panel, commands in {
+    "Run": (run.run, run.fix, run.job, analyze.analyze),
+    "Look": (
+        *(show.list_items, show.models, show.due, show.status, show.runs, show.show_item),
+        *(analyze.failures, analyze.debug, web.view, doctor.doctor),
+    ),
+    "Numbers": (results.leaderboard, results.metrics, results.compare),
+    "Data": (
+        *(analyze.classify, query.query, data.delete, data.prune),
+        *(exchange.push, exchange.sync, data.rebuild, data.schema),
+    ),
+    "Suites": (coding.new, coding.validate_answers, coding.ablate, coding.demo_server),
+}.items():
+    for command in commands:
+        app.command(OTHER_NAMES.get(command), rich_help_panel=panel)(command)
+app.add_typer(web.site, name="site", rich_help_panel="Look")
+app.add_typer(results.benchmark, name="benchmark", rich_help_panel="Numbers")
+app.add_typer(web.tokens, name="tokens", rich_help_panel="Data")
+app.add_typer(exchange.exports, name="export", rich_help_panel="Data")
+app.add_typer(exchange.imports, name="import", rich_help_panel="Data")
+app.add_typer(coding.toolchains, name="toolchain", rich_help_panel="Suites")
 
 CLEANING_UP = {
     *("doctor", "export", "delete", "prune", "classify", "rebuild", "benchmark"),
     *("import", "push", "sync", "tokens", "view", "site"),
     *("new", "validate-answers", "ablate", "demo-server", "toolchain"),
 }
-"""The commands that leave nothing half done when they are interrupted; launches and queries see to
-it once they have loaded what they need."""
+"""The commands that clean up when interrupted; launches and queries do so once they are loaded."""
 
 
 @app.callback(invoke_without_command=True)
@@ -110,13 +91,12 @@ def begin(
         bool, typer.Option("--production", help="Write to production; needs a token for it too.")
     ] = False,
 ) -> None:
-    # What is started from here, Dagster's processes too, is to know.
+    # In the environment, for Dagster's processes too.
     if deployment is not None:
         os.environ["EVALS_DEPLOYMENT"] = deployment
     if production:
         os.environ["EVALS_PRODUCTION"] = "1"
-    # How errors are told is decided where they arrive: see `main`.
-    del debug
+    del debug  # `main` reads it
     if context.invoked_subcommand in CLEANING_UP:
         end_in_order()
     if context.invoked_subcommand is not None:
@@ -131,64 +111,56 @@ def begin(
 
 
 def main() -> None:
-    """Runs the command; what went wrong is said in a sentence or two."""
-    nothing_is_printed()
+    """Run the command; what went wrong is said in a sentence or two."""
+    json_printed.set(False)
     logging.lastResort = LastResort()
     for_programs = "--json" in sys.argv
     try:
-        # To them typer must not tell by itself what is wrong with an option.
-        sys.exit(app(standalone_mode=not (for_programs or asked_for())))
-    except Exception as error:  # noqa: BLE001  (nobody else tells of it)
+        # For programs typer must not print by itself what is wrong with an option.
+        sys.exit(app(standalone_mode=not (for_programs or json_log_requested())))
+    except Exception as error:  # noqa: BLE001  (the last place that can report it)
         if _is_interruption(error) and not isinstance(error, MendableError):
             sys.exit(End.INTERRUPTED)
-        how, words = _how_it_ended(error), _in_words(error)
+        how, words = _in_words(error)
         in_full = os.environ.get(DEBUG) or "--debug" in sys.argv
         complain(_in_full(error) if in_full else words, logging.ERROR)
-        if for_programs:
-            print_error(how, words)
+        if for_programs and not json_printed.get():
+            print_json({"ended": how.word, "error": words})
         sys.exit(how)
 
 
 def _is_interruption(error: BaseException | None) -> bool:
-    """Whether Ctrl-C has become another error, as in packages that were just being loaded."""
-    while error is not None and not _was_ctrl_c(error):
+    """Return whether Ctrl-C became another error, as in packages that were just being loaded."""
+    while error is not None:
+        # Where pydantic is interrupted it only says so in its own words.
+        if isinstance(error, KeyboardInterrupt) or (
+            type(error).__name__ == "SchemaError" and KeyboardInterrupt.__name__ in str(error)
+        ):
+            return True
         error = error.__cause__ or error.__context__
-    return error is not None
+    return False
 
 
-def _was_ctrl_c(error: BaseException) -> bool:
-    # Where pydantic is interrupted it only says so in its own words.
-    return isinstance(error, KeyboardInterrupt) or (
-        type(error).__name__ == "SchemaError" and KeyboardInterrupt.__name__ in str(error)
-    )
-
-
-def _how_it_ended(error: Exception) -> End:
-    match error:
-        case MendableError(wrong_use=True) | typer.TyperException(exit_code=End.WRONG_USE):
-            return End.WRONG_USE
-        case _:
-            return End.FAILED
-
-
-def _in_words(error: Exception) -> str:
+def _in_words(error: Exception) -> tuple[End, str]:
+    """Return the exit code and the message of an error."""
     match error:
         case MendableError():
-            return str(error)
+            return End.WRONG_USE if error.wrong_use else End.FAILED, str(error)
         case typer.TyperException():
-            return error.format_message()
+            wrong_use = error.exit_code == End.WRONG_USE
+            return End.WRONG_USE if wrong_use else End.FAILED, error.format_message()
         case OSError():
             where = f"{error.filename}: " if error.filename else ""
-            return f"{where}{error.strerror or error}"
+            return End.FAILED, f"{where}{error.strerror or error}"
         case _:
-            return (
+            return End.FAILED, (
                 f"{type(error).__name__}: {_without_keys(str(error))}\n"
                 "That should not happen; `evals --debug` before the command shows where it did."
             )
 
 
 def _in_full(error: Exception) -> str:
-    """With where in the code it arose."""
+    """Return the error with its traceback."""
     text = "".join(format_exception(error)).rstrip()
     if isinstance(error, MendableError):
         return text
@@ -197,10 +169,8 @@ def _in_full(error: Exception) -> str:
 
 
 def _without_keys(text: str, *, unless_known: str = UNKNOWN_KEYS) -> str:
-    """Nobody knows what an error that nobody expected says."""
-    from eval_pipeline.settings.settings import Settings
-
+    """Redact the text of an unexpected error, which may hold anything."""
     try:
-        return Settings.from_env().redact(text)
+        return read_settings().redact(text)
     except MendableError:
         return unless_known

@@ -13,15 +13,15 @@ import duckdb
 import questionary
 import typer
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent, merge_key_bindings
+from questionary import Choice
 
-from eval_pipeline.cli.output import End, complain, open_warehouse, results, say
+from eval_pipeline.cli.output import End, complain, open_warehouse, read_settings, results, say
 from eval_pipeline.errors import MendableError, RunError
 from eval_pipeline.evaluation.catalog import NOTHING_SELECTED, look
 from eval_pipeline.gateways.catalog import PreviousCatalog, select
 from eval_pipeline.journal import SIGHTINGS, Journal
-from eval_pipeline.journal.deployment import open_journal
 from eval_pipeline.journal.locks import running_run_ids
-from eval_pipeline.records.model import Model, Prices
+from eval_pipeline.records.model import Model
 from eval_pipeline.results.queries import query
 from eval_pipeline.results.runs import LATEST, FoundRun, find_runs, named_judges
 from eval_pipeline.runtime import run_async
@@ -37,26 +37,19 @@ RUN, AGAIN, GO_ON, QUIT = "run", "again", "go on", "quit"
 YES, NO, PRINT = "yes", "no", "print"
 
 
-class Line(NamedTuple):
-    """A line to choose: its value, and a printable title, since names come from elsewhere."""
-
-    value: str
-    title: str
-
-
 ACTIONS = (
-    Line(RUN, "run models"),
-    Line(AGAIN, "run again what failed in the last run"),
-    Line(GO_ON, "go on with an unfinished run, or repair it"),
-    Line("leaderboard", "leaderboard"),
-    Line("status", "status: how the latest runs stand"),
-    Line("doctor", "doctor: is everything set up?"),
-    Line(QUIT, "quit"),
+    Choice("run models", RUN),
+    Choice("run again what failed in the last run", AGAIN),
+    Choice("go on with an unfinished run, or repair it", GO_ON),
+    Choice("leaderboard", "leaderboard"),
+    Choice("status: how the latest runs stand", "status"),
+    Choice("doctor: is everything set up?", "doctor"),
+    Choice("quit", QUIT),
 )
 STARTS = (
-    Line(YES, "yes, start it"),
-    Line(NO, "no, back"),
-    Line(PRINT, "print only: leave, and start nothing"),
+    Choice("yes, start it", YES),
+    Choice("no, back", NO),
+    Choice("print only: leave, and start nothing", PRINT),
 )
 
 
@@ -97,7 +90,7 @@ class RunChoice:
         flag = "-s" if self.part == SUITES else "-c"
         chosen = [(flag, name) for name in self.names]
         options = [
-            *(("-m", model) for model in self.models),
+            *(("-m", model) for model in self.models if ALL not in self.models),
             *([("-f", exactly(self.names))] if self.part == ITEMS else chosen),
             ("-e", self.experiment),
             ("--max-samples", self.max_samples),
@@ -111,7 +104,7 @@ Step = Callable[[RunChoice], RunChoice | None]
 
 def menu(app: typer.Typer) -> None:
     """Ask what to do, and do it by calling the command that is shown."""
-    settings = Settings.from_env()
+    settings = read_settings()
     wizards = {RUN: _choose_run, AGAIN: _choose_failed, GO_ON: _choose_unfinished}
     while True:
         action = pick("What do you want to do?", ACTIONS, back="leave")
@@ -129,20 +122,19 @@ def menu(app: typer.Typer) -> None:
             app(words, prog_name="evals")
 
 
-def pick(question: str, lines: Sequence[Line], *, back: str = "back") -> str | None:
+def pick(question: str, choices: Sequence[Choice], *, back: str = "back") -> str | None:
     """Return the value of the chosen line, or None after Escape."""
-    choices = [questionary.Choice(line.title, line.value) for line in lines]
     keys = f"(arrows, Enter; Esc: {back})"
     picked: str | None = _answer(questionary.select(question, choices, instruction=keys))
     return picked
 
 
-def tick(question: str, lines: Sequence[Line]) -> list[str] | None:
+def tick(question: str, choices: Sequence[Choice]) -> list[str] | None:
     """Return the values of the ticked lines, or None after Escape."""
     ticked: list[str] | None = _answer(
         questionary.checkbox(
             question,
-            [questionary.Choice(line.title, line.value) for line in lines],
+            choices,
             instruction="(Space ticks, typing filters, Enter; Esc: back)",
             validate=lambda ticked: bool(ticked) or "Tick at least one with Space.",
             use_search_filter=True,
@@ -178,19 +170,16 @@ def _choose_run(settings: Settings) -> list[str] | None:
     items = list(briefs(current(warehouse.journal, settings).items))
     usd = settings.budget.usd_per_run
     count = f"How many items of each suite at most? (Enter: {settings.plan.max_samples or 'all'})"
-    budget = "no limit" if usd is None else f"{usd:g}"
+    limit = "no limit" if usd is None else f"{usd:g}"
+    budget = f"Stop after how many US dollars? (Enter: {limit})"
     steps: list[Step] = [
-        lambda wanted: _with_models(wanted, models),
+        lambda wanted: _with(wanted, "models", tick("Which models?", model_lines(models))),
         lambda wanted: _with_part(wanted, items, settings),
         lambda wanted: _with(
             wanted, "experiment", pick("Under which experiment?", experiment_lines(settings))
         ),
         lambda wanted: _with(wanted, "max_samples", type_in(count, check_count)),
-        lambda wanted: _with(
-            wanted,
-            "budget",
-            type_in(f"Stop after how many US dollars? (Enter: {budget})", check_amount),
-        ),
+        lambda wanted: _with(wanted, "budget", type_in(budget, check_amount)),
         lambda wanted: wanted if _confirms(wanted.words()) else None,
     ]
     chosen = [RunChoice()]
@@ -200,13 +189,8 @@ def _choose_run(settings: Settings) -> list[str] | None:
     return chosen[-1].words() if chosen else None
 
 
-def _with(wanted: RunChoice, field: str, answer: str | None) -> RunChoice | None:
+def _with(wanted: RunChoice, field: str, answer: Any) -> RunChoice | None:
     return None if answer is None else replace(wanted, **{field: answer})
-
-
-def _with_models(wanted: RunChoice, models: Sequence[SelectableModel]) -> RunChoice | None:
-    ticked = tick("Which models?", model_lines(models))
-    return None if ticked is None else replace(wanted, models=() if ALL in ticked else ticked)
 
 
 def _with_part(wanted: RunChoice, items: Sequence[Brief], settings: Settings) -> RunChoice | None:
@@ -219,9 +203,10 @@ def _with_part(wanted: RunChoice, items: Sequence[Brief], settings: Settings) ->
 
 
 def _choose_failed(settings: Settings) -> list[str] | None:
+    journal = open_warehouse(settings).journal
     with results(settings) as db:
         runs = find_runs(db, LATEST)
-        models = selectable_models(settings, open_journal(settings), db)
+        models = selectable_models(settings, journal, db)
     words = repeat_failed(runs, [one.model.id for one in models])
     return words if _confirms(words) else None
 
@@ -289,42 +274,42 @@ def path_of(brief: Brief) -> str:
     return f"{brief.key.suite}/{brief.category}/{brief.key.item_id}"
 
 
-def model_lines(models: Sequence[SelectableModel]) -> list[Line]:
+def model_lines(models: Sequence[SelectableModel]) -> list[Choice]:
     """Return a line for all of them, then one each with price and accuracy."""
     rows = [(one.model.id, _about(one)) for one in models]
-    return [Line(ALL, f"all {_count(len(models), 'selected model')}"), *_aligned(rows)]
+    return [Choice(f"all {_count(len(models), 'selected model')}", ALL), *_aligned(rows)]
 
 
-def part_lines(items: Sequence[Brief], *, narrowed: bool) -> list[Line]:
+def part_lines(items: Sequence[Brief], *, narrowed: bool) -> list[Choice]:
     """Return the ways to choose items, of those that the settings choose."""
     whole = "everything that the settings choose" if narrowed else "everything"
     suites, categories = {one.key.suite for one in items}, {one.category for one in items}
     parts = [
-        Line(EVERYTHING, f"{whole}, of {_count(len(items), 'item')}"),
-        Line(SUITES, f"some of {_count(len(suites), 'suite')}"),
-        Line(CATEGORIES, f"some of {_count(len(categories), 'category', 'categories')}"),
-        Line(ITEMS, "single items"),
+        Choice(f"{whole}, of {_count(len(items), 'item')}", EVERYTHING),
+        Choice(f"some of {_count(len(suites), 'suite')}", SUITES),
+        Choice(f"some of {_count(len(categories), 'category', 'categories')}", CATEGORIES),
+        Choice("single items", ITEMS),
     ]
     return [one for one in parts if one.value != SUITES or len(suites) > 1]
 
 
-def name_lines(part: str, items: Sequence[Brief]) -> list[Line]:
+def name_lines(part: str, items: Sequence[Brief]) -> list[Choice]:
     """Return the suites, categories or items there are."""
     if part == ITEMS:
-        return [Line(path, printable(path)) for path in map(path_of, items)]
+        return [Choice(printable(path), path) for path in map(path_of, items)]
     counts = Counter(one.key.suite if part == SUITES else one.category for one in items)
     return _aligned([(name, _count(number, "item")) for name, number in sorted(counts.items())])
 
 
-def experiment_lines(settings: Settings) -> list[Line]:
+def experiment_lines(settings: Settings) -> list[Choice]:
     """Return every experiment, that of the settings first."""
-    others = [name for name in settings.experiments if name != settings.experiment]
-    return [Line(name, printable(name)) for name in (settings.experiment, *others)]
+    names = dict.fromkeys((settings.experiment, *settings.experiments))
+    return [Choice(printable(name), name) for name in names]
 
 
-def run_lines(launches: Iterable[UnfinishedLaunch]) -> list[Line]:
+def run_lines(launches: Iterable[UnfinishedLaunch]) -> list[Choice]:
     """Return each launch by its id, with what is missing."""
-    return [Line(one.run_id, printable(_lacking(one))) for one in launches]
+    return [Choice(printable(_lacking(one)), one.run_id) for one in launches]
 
 
 def finish(launch: UnfinishedLaunch) -> list[str]:
@@ -353,33 +338,31 @@ def check_amount(text: str) -> bool | str:
 
 
 def _about(one: SelectableModel) -> str:
+    prompt, completion, price = (
+        one.model.prices.prompt,
+        one.model.prices.completion,
+        "price unknown",
+    )
+    if prompt is not None and completion is not None:
+        price = f"${prompt * 1e6:.4g}/${completion * 1e6:.4g} per million tokens"
     done = "" if one.accuracy is None else f"last {one.accuracy:.1%} of {one.judged}"
     simulated = "simulated" if one.model.simulated else ""
-    return ", ".join(filter(None, (_price(one.model.prices), done, simulated)))
-
-
-def _price(prices: Prices) -> str:
-    if prices.prompt is None or prices.completion is None:
-        return "price unknown"
-    return f"${prices.prompt * 1e6:.4g}/${prices.completion * 1e6:.4g} per million tokens"
+    return ", ".join(filter(None, (price, done, simulated)))
 
 
 def _lacking(launch: UnfinishedLaunch) -> str:
     models = launch.model if launch.models == 1 else f"{launch.models} models"
-    counts = (
-        (launch.not_asked, "not asked"),
-        (launch.failed, "failed"),
-        (launch.not_judged, "not judged"),
-    )
-    lacks = ", ".join(f"{number} {what}" for number, what in counts if number)
+    counts = launch.not_asked, launch.failed, launch.not_judged
+    names = ("not asked", "failed", "not judged")
+    lacks = ", ".join(f"{n} {what}" for n, what in zip(counts, names, strict=True) if n)
     when = f"{launch.opened_at:%Y-%m-%d %H:%M}"
     return f"{launch.run_id[:8]}  {when}  {models}, {launch.experiment}: {lacks}"
 
 
-def _aligned(rows: Sequence[tuple[str, str]]) -> list[Line]:
+def _aligned(rows: Sequence[tuple[str, str]]) -> list[Choice]:
     """Return names with the text about each in a column."""
     width = min(40, max((len(name) for name, _ in rows), default=0))
-    return [Line(name, f"{printable(name):<{width}}  {about}") for name, about in rows]
+    return [Choice(f"{printable(name):<{width}}  {about}", name) for name, about in rows]
 
 
 def _count(number: int, one: str, several: str = "") -> str:

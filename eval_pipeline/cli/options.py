@@ -13,44 +13,35 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-if TYPE_CHECKING:  # imported late: `evals --help` does without these
-    from duckdb import DuckDBPyConnection
+from eval_pipeline.cli.output import read_settings
 
+if TYPE_CHECKING:  # imported late: `evals --help` does without this
     from eval_pipeline.settings.settings import Settings
 
 HARMLESS = re.compile(r"\w[\w./:@+~, -]*")
 """Names that may be completed: shells evaluate them, and gateways and data files chose them."""
 
 
-def models(incomplete: str) -> list[str]:
-    """Complete a model that a gateway lists."""
-    return _completed(incomplete, lambda settings: _names(settings, "models"))
+def _completion(known: "Callable[[Settings], Iterable[str]]") -> Callable[[str], list[str]]:
+    """Return what completes one of the names that are known to the project."""
+
+    def complete(incomplete: str) -> list[str]:
+        return _complete(incomplete, known)
+
+    return complete
 
 
-def suites(incomplete: str) -> list[str]:
-    """Complete a suite of the settings."""
-    return _completed(incomplete, lambda settings: [suite.name for suite in settings.suites])
-
-
-def categories(incomplete: str) -> list[str]:
-    """Complete a category of any suite."""
-    return _completed(incomplete, lambda settings: _names(settings, "categories"))
-
-
-def experiments(incomplete: str) -> list[str]:
-    """Complete an experiment of the settings."""
-    return _completed(incomplete, lambda settings: settings.experiments)
-
-
-def runs(incomplete: str) -> list[str]:
-    """Complete the first characters of a run's id, or the word for the latest."""
-    return _completed(incomplete, lambda settings: ["latest", *_names(settings, "runs")])
+models = _completion(lambda settings: _names(settings, "models"))
+suites = _completion(lambda settings: [suite.name for suite in settings.suites])
+categories = _completion(lambda settings: _names(settings, "categories"))
+experiments = _completion(lambda settings: settings.experiments)
+runs = _completion(lambda settings: ["latest", *_names(settings, "runs")])
 
 
 def items(context: typer.Context, incomplete: str) -> list[str]:
     """Complete an item of the run that the command names before."""
     run = str(context.params.get("run"))
-    return _completed(incomplete, lambda settings: _items_of(settings, run))
+    return _complete(incomplete, lambda settings: _names(settings, "items", run))
 
 
 def classifications(incomplete: str) -> list[str]:
@@ -76,19 +67,15 @@ def validate_budget(usd: float | None) -> float | None:
 
 def validate_experiment(name: str | None) -> str | None:
     """Return the name if the settings have such an experiment."""
-    from eval_pipeline.settings.settings import Settings
-
     if name is not None:
-        _require_known("experiment", [name], Settings.from_env().experiments.keys())
+        _require_known("experiment", [name], read_settings().experiments)
     return name
 
 
 def validate_suites(names: list[str] | None) -> list[str] | None:
     """Return the names if the settings have such suites."""
-    from eval_pipeline.settings.settings import Settings
-
     if names:
-        _require_known("suite", names, [suite.name for suite in Settings.from_env().suites])
+        _require_known("suite", names, [suite.name for suite in read_settings().suites])
     return names
 
 
@@ -97,9 +84,8 @@ def refuse_contradictions(
 ) -> None:
     """Refuse wrong settings, and options of `evals run` that exclude each other."""
     from eval_pipeline.errors import RunError
-    from eval_pipeline.settings.settings import Settings
 
-    Settings.from_env()
+    read_settings()
     if fresh and failed:
         raise RunError("--failed asks anew already: leave out --fresh.")
     if resume is not None and any([*chosen.values(), fresh, failed]):
@@ -127,12 +113,10 @@ def _require_known(noun: str, names: Iterable[str], known: Collection[str]) -> N
             raise typer.BadParameter(printable(unknown(noun, name, sorted(known))))
 
 
-def _completed(incomplete: str, known: "Callable[[Settings], Iterable[str]]") -> list[str]:
+def _complete(incomplete: str, known: "Callable[[Settings], Iterable[str]]") -> list[str]:
     try:
         with redirect_stderr(StringIO()):
-            from eval_pipeline.settings.settings import Settings
-
-            names = list(known(Settings.from_env()))
+            names = list(known(read_settings()))
     except Exception:  # noqa: BLE001  (a key press is no place for an error)
         return []
     fitting = (name for name in names if name.startswith(incomplete) and HARMLESS.fullmatch(name))
@@ -141,28 +125,19 @@ def _completed(incomplete: str, known: "Callable[[Settings], Iterable[str]]") ->
     return [name.replace(" ", "\\ ") if in_bash else name for name in fitting]
 
 
-def _names(settings: "Settings", sort: str) -> list[str]:
-    from eval_pipeline.results.queries import query
-
-    # Without parameters: for the first one, DuckDB loads pandas, which takes longer than the rest.
-    with _results(settings) as db:
-        return [name for (name,) in query(db, f"names/{sort}").fetchall()]
-
-
-def _items_of(settings: "Settings", run: str) -> list[str]:
-    from eval_pipeline.results.queries import query
-    from eval_pipeline.results.runs import find_runs
-
-    with _results(settings) as db:
-        ids = [found.run_id for found in find_runs(db, run)]
-        return [name for (name,) in query(db, "names/items", {"runs": ids}).fetchall()]
-
-
-def _results(settings: "Settings") -> "DuckDBPyConnection":
-    """Open the file as it is: bringing it up to date may take longer than a key press may."""
+def _names(settings: "Settings", kind: str, run: str | None = None) -> list[str]:
+    """Return names from the file as it is: to publish may take longer than a key press may."""
     import duckdb
 
-    return duckdb.connect(str(settings.database), read_only=True)
+    from eval_pipeline.results.queries import query
+
+    given = None  # for the first parameter, DuckDB loads pandas, which takes longer than the rest
+    with duckdb.connect(str(settings.database), read_only=True) as db:
+        if run is not None:
+            from eval_pipeline.results.runs import find_runs
+
+            given = {"runs": [found.run_id for found in find_runs(db, run)]}
+        return [name for (name,) in query(db, f"names/{kind}", given).fetchall()]
 
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
@@ -175,8 +150,7 @@ Run = Annotated[
     ),
 ]
 RunOrLatest = Annotated[
-    str | None,
-    typer.Argument(help="A run; by default the latest ones.", autocompletion=runs),
+    str | None, typer.Argument(help="A run; by default the latest ones.", autocompletion=runs)
 ]
 RunOrLatestOfEach = Annotated[
     str | None,

@@ -31,8 +31,15 @@ if TYPE_CHECKING:  # imported late: `evals --help` does without these
     from eval_pipeline.results.warehouse import Warehouse
     from eval_pipeline.settings.settings import Settings
 
-
-LOGGER = "eval_pipeline.cli"
+WIDE = 160
+"""Columns of a table that goes to a file or a pipe, where nothing wraps it."""
+LARGE = 200_000_000
+"""Bytes of answers and verdicts that take a while to publish: not while a launch writes more."""
+PAGERS, DEFAULT_PAGER = ("EVALS_PAGER", "PAGER"), "less"
+"""The variables that name the pager, the first one first; an empty name means none."""
+json_printed: ContextVar[bool] = ContextVar("json_printed", default=False)
+"""Whether a JSON document is on stdout: programs want one and no more."""
+_reads_settings: ContextVar[bool] = ContextVar("reads_settings", default=False)
 
 
 class End(IntEnum):
@@ -44,58 +51,66 @@ class End(IntEnum):
     BUDGET = 3
     INTERRUPTED = 130
 
+    @property
+    def word(self) -> str:
+        """The exit code in words, as JSON documents have it."""
+        return self.name.lower().replace("_", " ")
+
+
+def end(how: End) -> None:
+    """End the command, unless it is simply done."""
+    if how is not End.DONE:
+        sys.exit(how)
+
+
+def end_in_order() -> None:
+    """Raise KeyboardInterrupt on Ctrl-C from now on: there is something to clean up or to land."""
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
 
 def console() -> "Console":
-    """The terminal, or the pipe, that the command writes to."""
+    """Return the terminal, or the pipe, that the command writes to."""
     from rich.console import Console
 
     return Console()
 
 
-def say(text: str) -> None:
-    """Prints it as it is: what looks like markup may be part of somebody's name."""
-    typer.echo(printable(text))
+def say(*texts: str) -> None:
+    """Print texts as they are: what looks like markup may be part of somebody's name."""
+    for text in texts:
+        typer.echo(printable(text))
 
 
-def complain(text: str, level: int = logging.WARNING) -> None:
-    """The same where errors go, which may be a log for programs."""
-    write(logging.LogRecord(LOGGER, level, __file__, 0, text, None, None))
-
-
-def show(*tables: "RenderableType") -> None:
-    """Prints tables; without a terminal they are as wide as they need to be."""
+def show(*parts: "RenderableType") -> None:
+    """Print tables and texts; without a terminal, tables are as wide as they need to be."""
     from rich.console import Console
 
-    terminal = Console()
-    wide = Console(width=WIDE) if not terminal.is_terminal else terminal
-    for table in tables:
-        wide.print(table)
+    terminal = console()
+    wide = terminal if terminal.is_terminal else Console(width=WIDE)
+    for part in parts:
+        if isinstance(part, str):
+            say(part)
+        else:
+            wide.print(part)
 
 
 def print_json(value: object) -> None:
-    """One JSON document: dates as in ISO 8601, numbers that are none as null."""
-    _printed.set(True)
+    """Print one JSON document: dates as in ISO 8601, numbers that are none as null."""
+    json_printed.set(True)
     typer.echo(escaped(json.dumps(_plain(value), indent=2, ensure_ascii=False)))
 
 
-def print_error(how: End, words: str) -> None:
-    """What went wrong as the one document, unless there is one already."""
-    if not _printed.get():
-        ended = "wrong use" if how is End.WRONG_USE else "failed"
-        print_json({"ended": ended, "error": words})
-
-
-def nothing_is_printed() -> None:
-    """A command begins."""
-    _printed.set(False)
-
-
-_printed: ContextVar[bool] = ContextVar("printed", default=False)
-"""Whether a JSON document is on stdout: programs want one and no more."""
+def report(document: object, *parts: "RenderableType", as_json: bool) -> None:
+    """Print the document for programs, or else the parts for people."""
+    if as_json:
+        print_json(document)
+    else:
+        show(*parts)
 
 
 def escaped(document: str) -> str:
-    """The same JSON without anything that a terminal would obey or not show."""
+    """Return the same JSON without anything that a terminal would obey or not show."""
     return "".join(
         # JSON knows a character above U+FFFF as two halves.
         one if one in "\n\t" or one.isprintable() else json.dumps(one)[1:-1]
@@ -103,17 +118,9 @@ def escaped(document: str) -> str:
     )
 
 
-WIDE = 160
-"""Columns of a table that goes to a file or a pipe, where nothing wraps it."""
-
-
-def end(how: End) -> None:
-    """Ends the command, unless it is simply done."""
-    if how is not End.DONE:
-        sys.exit(how)
-
-
 def _plain(value: Any) -> Any:
+    if hasattr(value, "_asdict"):  # a NamedTuple
+        value = value._asdict()
     match value:
         case Mapping():
             return {str(name): _plain(one) for name, one in value.items()}
@@ -129,82 +136,65 @@ def _plain(value: Any) -> Any:
             return str(value)
 
 
-VARIABLE, JSON = "EVALS_LOG", "json"
-_looking: ContextVar[bool] = ContextVar("looking", default=False)
-
-
-def json_lines() -> JsonLines | None:
-    """What makes the lines, if they are to be JSON."""
-    from eval_pipeline.settings.settings import Settings
-
-    try:
-        settings = Settings.from_env()
-    except MendableError:  # nobody knows the keys, and what says so has none of them
-        return JsonLines(str) if asked_for() else None
-    return JsonLines(settings.redact) if settings.log == JSON else None
-
-
-def asked_for() -> bool:
-    """Whether the environment asks for them, which can be told before settings are read."""
-    return os.environ.get(VARIABLE) == JSON
-
-
-def write(record: logging.LogRecord) -> None:
-    """Writes it to stderr."""
-    lines = None
-    if not _looking.get():  # reading the settings may have something to say, too
-        looking = _looking.set(True)
-        try:
-            lines = json_lines()
-        finally:
-            _looking.reset(looking)
-    text = printable(logging.Formatter().format(record)) if lines is None else lines.format(record)
-    typer.echo(text, err=True)
+def complain(text: str, level: int = logging.WARNING) -> None:
+    """Print a text on stderr, which may be a log for programs."""
+    LastResort().emit(logging.LogRecord("eval_pipeline.cli", level, __file__, 0, text, None, None))
 
 
 class LastResort(logging.Handler):
-    """For what is logged while nobody follows."""
+    """Writes to stderr what is logged while no progress is shown."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
 
     def emit(self, record: logging.LogRecord) -> None:
-        write(record)
+        lines = None
+        if not _reads_settings.get():  # reading the settings may log something, too
+            reads = _reads_settings.set(True)
+            try:
+                lines = json_lines()
+            finally:
+                _reads_settings.reset(reads)
+        typer.echo(lines.format(record) if lines else printable(self.format(record)), err=True)
 
 
-PAGERS = ("EVALS_PAGER", "PAGER")
-"""Who names what shows long texts, the first one first; an empty name means: nothing does."""
-USUAL = "less"
+def json_lines() -> JsonLines | None:
+    """Return what formats log lines, if they are to be JSON."""
+    try:
+        settings = read_settings()
+    except MendableError:  # the keys are unknown, and the message has none of them
+        return JsonLines(str) if json_log_requested() else None
+    return JsonLines(settings.redact) if settings.log == "json" else None
+
+
+def json_log_requested() -> bool:
+    """Return whether the environment asks for a JSON log, known before settings are read."""
+    return os.environ.get("EVALS_LOG") == "json"
 
 
 def page_through(sections: "Iterable[Section]") -> None:
-    """Prints the sections; what does not fit on the screen goes through a pager."""
+    """Print the sections; what does not fit on the screen goes through a pager."""
     text = "\n\n".join(
         f"== {_clean(one.heading)} ==\n{_clean(one.text)}".rstrip() for one in sections
     )
-    pager = _pager()
-    if pager and sys.stdout.isatty() and not _fits(text):
-        _show_in(pager, text)
-    else:
-        typer.echo(text)
-
-
-def _pager() -> list[str]:
-    named = next((os.environ[name] for name in PAGERS if name in os.environ), USUAL)
-    try:
-        command = shlex.split(named)
-    except ValueError:  # a quote without its other half
-        return []
-    return command if command and shutil.which(command[0]) else []
-
-
-def _show_in(pager: list[str], text: str) -> None:
+    pager = _pager() if sys.stdout.isatty() and not _fits(text) else []
+    if not pager:
+        return typer.echo(text)
     # Ctrl-C in a pager is meant for the pager.
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         subprocess.run(pager, input=f"{text}\n", text=True, encoding="utf-8", check=False)  # noqa: S603
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def _pager() -> list[str]:
+    named = next((os.environ[name] for name in PAGERS if name in os.environ), DEFAULT_PAGER)
+    try:
+        command = shlex.split(named)
+    except ValueError:  # a quote without its other half
+        return []
+    return command if command and shutil.which(command[0]) else []
 
 
 def _clean(text: str) -> str:
@@ -216,17 +206,27 @@ def _fits(text: str) -> bool:
     return sum(len(line) // columns + 1 for line in text.split("\n")) < height
 
 
-LARGE = 200_000_000
-"""Bytes of answers and verdicts that take a while to publish: not while a launch writes more."""
+def read_settings(*, writes: bool = False) -> "Settings":
+    """Return the settings of the project in the current folder.
+
+    For a command that `writes`, refuse production unless it is allowed.
+    """
+    from eval_pipeline.settings.settings import Settings
+
+    settings = Settings.from_env()
+    if writes:
+        from eval_pipeline.journal.deployment import refuse_production
+
+        refuse_production(settings)
+    return settings
 
 
 def open_warehouse(settings: "Settings | None" = None) -> "Warehouse":
-    """The results of the project in the current folder."""
+    """Return the results of the project in the current folder."""
     from eval_pipeline.journal.deployment import open_journal
     from eval_pipeline.results.warehouse import Warehouse
-    from eval_pipeline.settings.settings import Settings
 
-    settings = settings or Settings.from_env()
+    settings = settings or read_settings()
     return Warehouse(settings.database, open_journal(settings))
 
 
@@ -234,7 +234,7 @@ def open_warehouse(settings: "Settings | None" = None) -> "Warehouse":
 def results(
     settings: "Settings | None" = None, *parts: "Stream[Any]", apart: bool = False
 ) -> "Iterator[duckdb.DuckDBPyConnection]":
-    """The results with what was journalled by now, also by launches at work or killed.
+    """Open the results with what was journalled by now, also by launches at work or killed.
 
     `apart` is for whoever sets something: see `opened`.
     """
@@ -250,14 +250,14 @@ def results(
 
 
 def report_on(settings: "Settings", model: str, run_id: str) -> Path | None:
-    """Where the report on why that run's items failed is, if there is one."""
+    """Return the path of the report on why that run's items failed, if there is one."""
     from eval_pipeline.analysis.report.paths import known_report
 
     return known_report(settings.reports, run_id, model)
 
 
 def _worth_waiting_for(warehouse: "Warehouse") -> "list[Stream[Any]]":
-    """All parts, or the small ones while a launch keeps making large ones larger."""
+    """Return all parts, or the small ones while a launch keeps making large ones larger."""
     from eval_pipeline.journal import JUDGED, PREDICTIONS, REJUDGED, STREAMS
     from eval_pipeline.journal.locks import running_run_ids
 

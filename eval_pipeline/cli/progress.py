@@ -7,8 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from types import TracebackType
-from typing import Self
+from typing import Self, TextIO
 
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console, ConsoleDimensions, Group, RenderableType
@@ -22,12 +21,14 @@ from eval_pipeline.evaluation.progress import (
     Follower,
     Glance,
     Phase,
+    Stage,
     Standing,
     State,
     Watch,
     watching,
 )
 from eval_pipeline.logs import LOGGER, write_lines
+from eval_pipeline.settings.sections import Budget
 from eval_pipeline.text import printable
 
 PERIODIC = "progress %s"
@@ -57,24 +58,23 @@ def following(*, as_json: bool = False) -> Iterator[None]:
     Ask questions before: within, the terminal's last lines belong to the bars.
     """
     with ExitStack() as stack:
-        handlers: list[logging.Handler] = []
-        if (lines := json_lines()) is not None:
-            write_lines(lines)
-        elif as_json or not _is_interactive():
-            handlers = [logging.StreamHandler()]
-            handlers[0].setFormatter(_Printable("%(message)s"))
-        else:
-            handlers = [stack.enter_context(Display(stack.enter_context(watching())))]
         logger = logging.getLogger(LOGGER)
         stack.callback(logger.setLevel, logger.level)
         logger.setLevel(logging.INFO)
-        for handler in handlers:
+        if (lines := json_lines()) is not None:
+            write_lines(lines)
+        else:
+            handler: logging.Handler = PlainLines()
+            if not as_json and _is_interactive():
+                handler = stack.enter_context(Display(stack.enter_context(watching())))
             logger.addHandler(handler)
             stack.callback(logger.removeHandler, handler)
         yield
 
 
-class _Printable(logging.Formatter):
+class PlainLines(logging.StreamHandler[TextIO]):
+    """The log on stderr, without anything that a terminal would obey."""
+
     def format(self, record: logging.LogRecord) -> str:
         return printable(super().format(record))
 
@@ -111,12 +111,7 @@ class Display(logging.Handler):
         self._live.start(refresh=True)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         # The terminal may be gone, which is no reason to fail.
         with suppress(OSError), self._terminal:
             if error is not None and self._can_show and self._look().phase is Phase.WORKING:
@@ -176,9 +171,10 @@ def _header(glance: Glance, width: int) -> Text:
     if glance.stage is None or glance.phase is not Phase.WORKING:
         parts = [str(glance.phase), elapsed, in_all if glance.launch_usd else ""]
     else:
-        parts = [_title(glance), *_totals(glance, elapsed, width), _budget(glance)]
+        parts = [_title(glance, glance.stage), *_totals(glance, elapsed, width)]
         if glance.launch_usd > sum(one.cost_usd for one in glance.standings):
-            parts.insert(-1, in_all)
+            parts.append(in_all)
+        parts.append(_budget(glance.stage.budget))
     text = Text(parts[0], "bold")
     text.truncate(width, overflow="ellipsis")
     for part in filter(None, parts[1:]):
@@ -187,22 +183,20 @@ def _header(glance: Glance, width: int) -> Text:
     return text
 
 
-def _title(glance: Glance) -> str:
-    stage, standings = glance.stage, glance.standings
-    judges = stage.judges if stage else ()
+def _title(glance: Glance, stage: Stage) -> str:
+    standings, judges = glance.standings, stage.judges
     models = "1 model" if len(standings) == 1 else f"{len(standings)} models"
     by = f" by {_in_one_line(judges[0])}" if len(judges) == 1 else ""
     some = any(one.simulated for one in standings)
     simulated = ", simulated" if _is_simulated(glance) else " (* simulated)" if some else ""
-    stopped = "stopped " if stage and stage.over else ""
-    return f"{stopped}{_doing(standings[0])} {models}{by}{simulated}"
+    return f"{'stopped ' if stage.over else ''}{_doing(standings[0])} {models}{by}{simulated}"
 
 
 def _totals(glance: Glance, elapsed: str, width: int) -> Iterator[str]:
     standings = glance.standings
     done, planned = sum(one.done for one in standings), sum(one.planned for one in standings)
     yield f"{done}/{planned} {percent(done, planned)}" if planned else ""
-    if glance.left_s is not None:  # nobody knows how long the waiting ones take
+    if glance.left_s is not None:  # how long the waiting ones take is unknown
         waiting = any(one.state is State.WAITING for one in standings)
         yield f"{clock(glance.left_s)}{'+' if waiting else ''} left"
     yield elapsed
@@ -213,36 +207,29 @@ def _totals(glance: Glance, elapsed: str, width: int) -> Iterator[str]:
     yield how_fast(sum(rates)) if rates else ""
 
 
-def _budget(glance: Glance) -> str:
-    if glance.stage is None:
-        return ""
-    budget = glance.stage.budget
-    limits = (
-        (budget.usd_per_run, "run"),
-        (budget.usd_per_model, "model"),
-        (budget.usd_per_day, "day"),
-    )
-    parts = [f"{dollars(usd)} per {purpose}" for usd, purpose in limits if usd is not None]
+def _budget(budget: Budget) -> str:
+    limits = {
+        "run": budget.usd_per_run,
+        "model": budget.usd_per_model,
+        "day": budget.usd_per_day,
+    }
+    parts = [f"{dollars(usd)} per {name}" for name, usd in limits.items() if usd is not None]
     return f"budget {', '.join(parts)}" if parts else ""
 
 
 def _is_simulated(glance: Glance) -> bool:
     """Return whether all models and judges are, so that the header says it once."""
-    judges = glance.stage.judges if glance.stage else ()
-    simulated = glance.stage.simulated if glance.stage else ()
-    return all(one.simulated for one in glance.standings) and all(
-        judge in simulated for judge in judges
-    )
+    stage = glance.stage
+    judged_really = stage is not None and not set(stage.judges).issubset(stage.simulated)
+    return not judged_really and all(one.simulated for one in glance.standings)
 
 
 def _names(standings: Sequence[Standing], width: int, mark: str) -> dict[str, str]:
     """Return the names as far as they have room, all of one width."""
-    room = max(6, min(40, width // (5 if width < MEDIUM else 4)))
-    marks = {one.model: mark if one.simulated else "" for one in standings}
-    names = {
-        model: shortened(_in_one_line(model), room - len(mark)) + mark
-        for model, mark in marks.items()
-    }
+    room, names = max(6, min(40, width // (5 if width < MEDIUM else 4))), dict[str, str]()
+    for one in standings:
+        simulated = mark if one.simulated else ""
+        names[one.model] = shortened(_in_one_line(one.model), room - len(simulated)) + simulated
     widest = max(map(cell_len, names.values()))
     return {model: set_cell_size(name, widest) for model, name in names.items()}
 

@@ -1,30 +1,25 @@
 """`evals query`: SQL on the results, as a table for people or in a format for programs."""
 
 import json
-import shutil
 import sys
 from codecs import getincrementaldecoder
-from collections.abc import Callable, Sequence
-from enum import StrEnum
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO, TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from eval_pipeline.cli.interrupts import end_in_order
 from eval_pipeline.cli.options import AsJson
-from eval_pipeline.cli.output import WIDE, console, escaped, open_warehouse, say, show
+from eval_pipeline.cli.output import WIDE, console, end_in_order, escaped, open_warehouse, show
 from eval_pipeline.errors import MendableError
 from eval_pipeline.text import printable
 
 if TYPE_CHECKING:  # imported late: `evals --help` does without these
-    import duckdb
-    from rich.console import RenderableType
+    from duckdb import DuckDBPyConnection
     from rich.table import Table
 
     from eval_pipeline.results.user_query import FirstRows
-
 
 LONGEST_CELL = 300
 LARGE = 1000
@@ -33,19 +28,7 @@ NARROWEST, BETWEEN = 12, 2
 """Columns of the terminal: what a long text can be folded to, and what is between two columns."""
 AT_ONCE = 64 * 1024
 STDOUT = {Path("-"), Path("/dev/stdout")}
-
-
-class Format(StrEnum):
-    """What the result of a query can be shown or written as."""
-
-    TABLE = "table"
-    CSV = "csv"
-    JSON = "json"
-    JSONL = "jsonl"
-    PARQUET = "parquet"
-
-
-STREAMED = {Format.CSV, Format.JSONL}
+STREAMED = {"csv", "jsonl"}
 """What can be used without its end; the rest is whole or not there."""
 
 
@@ -53,15 +36,12 @@ class FormatError(MendableError):
     """A format that does not go where it is to go; the message says what to do."""
 
 
-STDIN = "-"
-
-
 def query(
     sql: Annotated[
         str, typer.Argument(metavar="SQL", help="One statement; - reads it from stdin.")
     ],
     form: Annotated[
-        Format | None,
+        Literal["table", "csv", "json", "jsonl", "parquet"] | None,
         typer.Option("--format", "-f", help="By default a table, and CSV in a pipe or a file."),
     ] = None,
     output: Annotated[
@@ -74,112 +54,92 @@ def query(
 
     The tables are described by `evals schema`. One statement at a time: several are refused.
     """
-    file = file_of(output)
-    chosen = format_of(form, file, as_json=as_json)
-    text = sys.stdin.read() if sql == STDIN else sql
+    file = None if output in STDOUT else output
+    chosen = _format_of(form, file, as_json=as_json)
+    text = sys.stdin.read() if sql == "-" else sql
     warehouse = open_warehouse()
     end_in_order()
     with warehouse.reading(apart=True) as db:
-        print_rows(db, text, chosen, file)
+        _print_rows(db, text, chosen, file)
 
 
-def file_of(output: Path | None) -> Path | None:
-    """The file to write, if it is not stdout under one of its names."""
-    return None if output in STDOUT else output
-
-
-def format_of(chosen: Format | None, output: Path | None, *, as_json: bool) -> Format:
-    """The format that is meant: as told, as the file is called, or as fits whoever reads it."""
-    if as_json and chosen not in (None, Format.JSON):
+def _format_of(chosen: str | None, output: Path | None, *, as_json: bool) -> str:
+    """Return the format: as given, by the file's suffix, or as fits the terminal or the pipe."""
+    if as_json and chosen not in (None, "json"):
         raise FormatError(f"--json and --format {chosen} are two formats: choose one.")
-    form = Format.JSON if as_json else chosen
+    form = "json" if as_json else chosen
     if output is not None:
         form = form or _by_suffix(output)
-        if form is Format.TABLE:
+        if form == "table":
             raise FormatError("A table is for the terminal: choose another --format for a file.")
         return form
-    form = form or (Format.TABLE if sys.stdout.isatty() else Format.CSV)
-    if form is Format.PARQUET and sys.stdout.isatty():
+    form = form or ("table" if sys.stdout.isatty() else "csv")
+    if form == "parquet" and sys.stdout.isatty():
         raise FormatError("Parquet is nothing to read: name a file with -o, or pipe it.")
     return form
 
 
-def print_rows(
-    db: "duckdb.DuckDBPyConnection", sql: str, form: Format, output: Path | None
-) -> None:
-    """Runs the query and hands its rows on."""
-    from eval_pipeline.results.export import opened, stream_rows, write_result, write_rows
-    from eval_pipeline.results.user_query import first_rows, in_words, interruptibly, only_reading
-
-    statement = interruptibly(db, lambda: only_reading(db, sql))
-    if form is Format.TABLE:
-        return _show_rows(interruptibly(db, lambda: first_rows(db, statement)))
-    with in_words():
-        if output is not None:
-            return interruptibly(db, lambda: write_result(db, statement, output, form))
-        if form in STREAMED:
-            return stream_rows(db, statement, form, _sender(form))
-        with TemporaryFile() as file:  # without a name, so that nothing is left of it
-            path = opened(file.fileno())
-            interruptibly(db, lambda: write_rows(db, statement, path, form))
-            return _send(file, form)
-
-
-def _by_suffix(path: Path) -> Format:
+def _by_suffix(path: Path) -> str:
     from eval_pipeline.results.export import SUFFIXES
 
     form = SUFFIXES.get(path.suffix.lower())
     if form is None:
         known = ", ".join(SUFFIXES)
         raise FormatError(f"{path.name} does not end in {known}: say the --format.")
-    return Format(form)
+    return form
 
 
-def _send(file: IO[bytes], form: Format) -> None:
-    """Copies the file to stdout."""
-    file.seek(0)
-    if form is Format.PARQUET:
-        return shutil.copyfileobj(file, sys.stdout.buffer)
-    send = _sender(form)
-    while data := file.read(AT_ONCE):
-        send(data)
+def _print_rows(db: "DuckDBPyConnection", sql: str, form: str, output: Path | None) -> None:
+    """Run the query and print its rows or write them to a file."""
+    from eval_pipeline.results.export import opened, stream_rows, write_result, write_rows
+    from eval_pipeline.results.user_query import first_rows, in_words, interruptibly, only_reading
+
+    statement = interruptibly(db, lambda: only_reading(db, sql))
+    if form == "table":
+        return _show_rows(interruptibly(db, lambda: first_rows(db, statement)))
+    with in_words():
+        if output is not None:
+            return interruptibly(db, lambda: write_result(db, statement, output, form))
+        send = _sender(form)
+        if form in STREAMED:
+            return stream_rows(db, statement, form, send)
+        with TemporaryFile() as file:  # without a name, so that nothing is left of it
+            interruptibly(db, lambda: write_rows(db, statement, opened(file.fileno()), form))
+            file.seek(0)
+            while data := file.read(AT_ONCE):
+                send(data)
     return None
 
 
-def _sender(form: Format) -> Callable[[bytes], None]:
-    """Writes to stdout; a terminal must not obey what models have written."""
+def _sender(form: str) -> Callable[[bytes], None]:
+    """Return what writes to stdout; a terminal must not obey what models have written."""
     decoder = getincrementaldecoder("utf-8")()
     shown: Callable[[str], str] = str
     if sys.stdout.isatty():
-        shown = printable if form is Format.CSV else escaped
+        shown = printable if form == "csv" else escaped
 
     def send(data: bytes) -> None:
-        typer.echo(shown(decoder.decode(data)), nl=False)
+        typer.echo(data if form == "parquet" else shown(decoder.decode(data)), nl=False)
 
     return send
 
 
 def _show_rows(found: "FirstRows") -> None:
-    show(*tables_of(found))
-    if not found.rows:
-        say("No rows.")
-    if found.more:
-        say(f"… {found.more} more rows. All of them: --format csv, or -o with a file.")
-
-
-def tables_of(found: "FirstRows") -> "list[RenderableType]":
-    """One table; of many columns, one for each row."""
+    """Print one table; of many columns, one for each row."""
     cells = [[_cell(value) for value in row] for row in found.rows]
-    if not cells or _fits(found.columns, cells):
-        return [_table(found, cells)]
-    return [_record(number, found.columns, row) for number, row in enumerate(cells, 1)]
+    if not cells or _fits(found, cells):
+        show(_table(found, cells))
+    else:
+        show(*(_record(number, found, row) for number, row in enumerate(cells, 1)))
+    if not found.rows:
+        show("No rows.")
+    if found.more:
+        show(f"… {found.more} more rows. All of them: --format csv, or -o with a file.")
 
 
-def _fits(columns: Sequence[str], cells: list[list[str]]) -> bool:
-    widths = [
-        min(NARROWEST, max(len(text) for text in (name, *texts)))
-        for name, texts in zip(columns, zip(*cells, strict=True), strict=True)
-    ]
+def _fits(found: "FirstRows", cells: list[list[str]]) -> bool:
+    columns = zip(found.columns, *cells, strict=True)
+    widths = [min(NARROWEST, max(map(len, column))) for column in columns]
     terminal = console()
     room = terminal.width if terminal.is_terminal else WIDE
     return sum(widths) + BETWEEN * (len(widths) - 1) <= room
@@ -203,7 +163,7 @@ def _table(found: "FirstRows", cells: list[list[str]]) -> "Table":
     return table
 
 
-def _record(number: int, columns: Sequence[str], row: list[str]) -> "Table":
+def _record(number: int, found: "FirstRows", row: list[str]) -> "Table":
     from rich.table import Table
     from rich.text import Text
 
@@ -211,7 +171,7 @@ def _record(number: int, columns: Sequence[str], row: list[str]) -> "Table":
     table.title, table.title_justify = Text(f"row {number}"), "left"
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
-    for name, text in zip(columns, row, strict=True):
+    for name, text in zip(found.columns, row, strict=True):
         table.add_row(Text(_line(name), style="bold"), Text(text))
     return table
 
@@ -229,6 +189,6 @@ def _cell(value: Any) -> str:
 
 
 def _line(text: str) -> str:
-    """In one line and not too long; whoever wants all of it asks for another format."""
+    """Return the beginning of a text, in one line; other formats have all of it."""
     cut = text if len(text) <= LONGEST_CELL else f"{text[:LONGEST_CELL]}…"
     return printable(cut.replace("\r", "").replace("\n", "↵").replace("\t", " "))

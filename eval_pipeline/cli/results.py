@@ -1,36 +1,31 @@
 """The `evals` commands about results: who is how good, and is that more than chance?"""
 
-from collections.abc import Sequence
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from eval_pipeline.cli import options
 from eval_pipeline.cli.options import AsJson, RunOrLatest
-from eval_pipeline.cli.output import open_warehouse, print_json, say, show
+from eval_pipeline.cli.output import (
+    open_warehouse,
+    print_json,
+    read_settings,
+    report,
+    say,
+    show,
+)
 from eval_pipeline.cli.show import NO_RUNS
 
 if TYPE_CHECKING:  # imported late: `evals --help` does without these
     import duckdb
 
     from eval_pipeline.results.side_by_side import Side, SideBySide
-    from eval_pipeline.results.stats.calibration import Published
     from eval_pipeline.results.stats.intervals import Interval
-    from eval_pipeline.results.tables.metrics import Row, Wanted
 
 
 MINT = "evals benchmark mint"
 _PAIRED = ("items", "difference", "standard_error", "better", "worse", "test", "p_value")
 benchmark = typer.Typer(no_args_is_help=True, help="What is measured, version by version.")
-
-
-class By(StrEnum):
-    """Which slices of a run are told apart."""
-
-    SUITE = "suite"
-    CATEGORY = "category"
-    INPUT = "input"
 
 
 def leaderboard(*, as_json: AsJson = False) -> None:
@@ -55,9 +50,9 @@ def _print_leaderboard(db: "duckdb.DuckDBPyConnection") -> None:
         show(*leaderboard_tables(rows))
     if not (steps := query(db, "summaries/steps").df()).empty:
         show(steps_table(steps))
-    for line in query(db, "summaries/left_out").fetchall():
-        say("Not on it: {} ({}, run {}): {}".format(*line))
-    for runs, version in query(db, "summaries/draft").fetchall():
+    left_out, drafts = query(db, "summaries/left_out"), query(db, "summaries/draft")
+    say(*("Not on it: {} ({}, run {}): {}".format(*line) for line in left_out.fetchall()))
+    for runs, version in drafts.fetchall():
         say(f"Not on it: runs of the draft {version}: {runs}. To publish it: {MINT}")
 
 
@@ -71,7 +66,10 @@ def metrics(
         str | None, typer.Option("-e", "--experiment", help="Only under this experiment.")
     ] = None,
     judge: Annotated[str | None, typer.Option(help="Only by this judge's verdicts.")] = None,
-    by: Annotated[By | None, typer.Option(help="Tell slices of the runs apart.")] = None,
+    by: Annotated[
+        Literal["suite", "category", "input"] | None,
+        typer.Option(help="Tell slices of the runs apart."),
+    ] = None,
     *,
     moderate: Annotated[
         bool, typer.Option("--moderate", help="Incomplete runs too, by what was judged.")
@@ -86,44 +84,25 @@ def metrics(
     as_json: AsJson = False,
 ) -> None:
     """Print accuracy with its interval, calibration, cost and speed of each model's latest run."""
-    from eval_pipeline.results.tables.metrics import (
-        Wanted,
-        left_out_lines,
-        metrics_tables,
-        published_of,
-        published_table,
-        read_metrics,
-    )
+    from eval_pipeline.results.tables import metrics as tables
 
-    wanted = Wanted(
-        run, models or (), experiment, judge, by=by.value if by else "all", moderate=moderate
-    )
+    wanted = tables.Wanted(run, models or (), experiment, judge, by=by or "all", moderate=moderate)
     with open_warehouse().reading() as db:
-        found = read_metrics(db, wanted)
+        found = tables.read_metrics(db, wanted)
     if as_json:
-        shown = [{**row, "as_published": _dict(published_of(row))} for row in found.rows]
+        shown = [{**row, "as_published": tables.published_of(row)} for row in found.rows]
         print_json({"metrics": shown if published else found.rows, "left_out": found.left_out})
         return
-    show(*metrics_tables(found, by=wanted.by, moderate=moderate))
+    show(*tables.metrics_tables(found, by=wanted.by, moderate=moderate))
     if published and found.rows:
-        show(published_table(found.rows))
+        show(tables.published_table(found.rows))
     if not found.rows:
-        say(_why_no_numbers(wanted, found.left_out))
-    for line in left_out_lines(found):
-        say(line)
+        narrowed = run or models or experiment or judge
+        missing = "There is no such run: evals runs lists what there is." if narrowed else NO_RUNS
+        say("No such run is complete." if found.left_out else missing)
+    say(*tables.left_out_lines(found))
     if found.left_out:
         say("What was judged of these all the same: evals metrics --moderate")
-
-
-def _dict(numbers: "Published | None") -> dict[str, float] | None:
-    return None if numbers is None else numbers._asdict()
-
-
-def _why_no_numbers(wanted: "Wanted", left_out: "Sequence[Row]") -> str:
-    if left_out:
-        return "No such run is complete."
-    narrowed = wanted.run or wanted.models or wanted.experiment or wanted.judge
-    return "There is no such run: evals runs lists what there is." if narrowed else NO_RUNS
 
 
 def compare(
@@ -146,19 +125,12 @@ def compare(
     """Compare two models or runs item by item: who is better, and is that more than chance?"""
     from eval_pipeline.results.side_by_side import compare_sides
     from eval_pipeline.results.tables.comparison import comparison_lines, differences_table
-    from eval_pipeline.settings.settings import Settings
 
-    settings = Settings.from_env()
+    experiment = experiment or read_settings().experiment
     with open_warehouse().reading() as db:
-        experiment = experiment or settings.experiment
         found = compare_sides(db, a, b, experiment=experiment, judge=judge)
-    if as_json:
-        print_json(_comparison(found))
-        return
-    for line in comparison_lines(found):
-        say(line)
-    if found.differences and items:
-        show(differences_table(found, items))
+    table = [differences_table(found, items)] if found.differences and items else []
+    report(_comparison(found), *comparison_lines(found), *table, as_json=as_json)
 
 
 @benchmark.command("mint")
@@ -166,12 +138,9 @@ def mint_version(
     name: Annotated[str | None, typer.Argument(help="Its name; by default v1, v2, …")] = None,
 ) -> None:
     """Publish the benchmark as it is now: the leaderboard starts anew, nothing is run."""
-    from eval_pipeline.journal.deployment import refuse_production
-    from eval_pipeline.settings.settings import Settings
     from eval_pipeline.suites.benchmark import mint
 
-    settings = Settings.from_env()
-    refuse_production(settings)
+    settings = read_settings(writes=True)
     warehouse = open_warehouse(settings)
     version = mint(warehouse.journal, settings, name)
     warehouse.publish()
@@ -196,14 +165,13 @@ def list_versions(*, as_json: AsJson = False) -> None:
 
 
 def _rows(db: "duckdb.DuckDBPyConnection", name: str) -> list[dict[str, Any]]:
-    """A summary by column."""
     from eval_pipeline.results.queries import query, rows
 
     return rows(query(db, f"summaries/{name}"))
 
 
 def _comparison(found: "SideBySide") -> dict[str, object]:
-    """All that is known of it, under the names of the table `comparisons`."""
+    """Return all that is known of it, under the names of the table `comparisons`."""
     from eval_pipeline.results.stats.intervals import LEVEL
 
     paired = found.compared.paired
@@ -225,7 +193,7 @@ def _comparison(found: "SideBySide") -> dict[str, object]:
         "significant": p_value < LEVEL,
         "pairs": found.pairs,
         "detectable": paired.detectable(found.pairs or 1),
-        "differences": [one._asdict() for one in found.differences],
+        "differences": found.differences,
     }
 
 

@@ -18,6 +18,10 @@ SUITE, CATEGORY = "Only this suite; may be repeated.", "Only this category; may 
 FILTER = "Only items whose suite/category/id matches this regular expression."
 FAILED = "Ask anew, in a new run, what failed or was wrong in the latest one."
 RESUME = "Go on with this run: ask what is missing or failed in it."
+FRESH = "Ask everything anew, in new runs."
+MAX_SAMPLES, SAMPLES = "The first N items of each suite.", "How often each item is asked."
+NUM_WORKERS, MAX_MODELS = "Requests at a time, per model.", "Models at a time."
+DRY_RUN = "Print what would be asked and what it would cost."
 
 Models = Annotated[
     list[str] | None,
@@ -75,32 +79,22 @@ def run(
     category: Categories = None,
     test_filter: Filter = None,
     text_only: Annotated[bool, which_option("--text-only", help="No items with images.")] = False,
-    max_samples: Annotated[
-        int | None, which_option(min=1, metavar="N", help="The first N items of each suite.")
-    ] = None,
+    max_samples: Annotated[int | None, which_option(min=1, metavar="N", help=MAX_SAMPLES)] = None,
     experiment: Experiment = None,
-    samples: Annotated[
-        int | None, how_option(min=1, metavar="K", help="How often each item is asked.")
-    ] = None,
+    samples: Annotated[int | None, how_option(min=1, metavar="K", help=SAMPLES)] = None,
     no_judge: Annotated[bool, how_option("--no-judge", help="Only ask; judge later.")] = False,
     unsafe_no_sandbox: Annotated[bool, options.no_sandbox_option(HOW)] = False,
-    fresh: Annotated[
-        bool, repair_option("--fresh", help="Ask everything anew, in new runs.")
-    ] = False,
+    fresh: Annotated[bool, repair_option("--fresh", help=FRESH)] = False,
     failed: Annotated[bool, repair_option("--failed", help=FAILED)] = False,
     resume: Annotated[
         str | None, repair_option(metavar="RUN", help=RESUME, autocompletion=options.runs)
     ] = None,
     budget: Annotated[float | None, options.budget_option(options.RUN_BUDGET, LIMITS)] = None,
-    num_workers: Annotated[
-        int | None, limit_option(min=1, metavar="N", help="Requests at a time, per model.")
-    ] = None,
+    num_workers: Annotated[int | None, limit_option(min=1, metavar="N", help=NUM_WORKERS)] = None,
     max_concurrent_models: Annotated[
-        int | None, limit_option(min=1, metavar="N", help="Models at a time.")
+        int | None, limit_option(min=1, metavar="N", help=MAX_MODELS)
     ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print what would be asked and what it would cost.")
-    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help=DRY_RUN)] = False,
     as_json: AsJson = False,
 ) -> None:
     """Evaluate models: ask what is missing or failed, judge, compute. Without options: all."""
@@ -119,20 +113,19 @@ def run(
         "experiment": experiment,
     }
     options.refuse_contradictions({**chosen, **asking}, resume=resume, fresh=fresh, failed=failed)
-    from eval_pipeline.cli.launch import LaunchOptions, start
+    from eval_pipeline.cli.launch import start
 
-    wanted = LaunchOptions(
-        chosen=chosen,
-        asking=asking,
-        limits={"num_workers": num_workers, "max_concurrent_models": max_concurrent_models},
-        budget_usd=budget,
+    start(
+        chosen,
+        {**asking, "only_failed": failed},
+        {"num_workers": num_workers, "max_concurrent_models": max_concurrent_models},
+        {"budget_usd": budget, "unsafe_no_sandbox": unsafe_no_sandbox},
         resume=resume,
         fresh=fresh,
-        failed=failed,
         judge=not no_judge,
-        unsafe_no_sandbox=unsafe_no_sandbox,
+        dry_run=dry_run,
+        as_json=as_json,
     )
-    start(wanted, dry_run=dry_run, as_json=as_json)
 
 
 def fix(
@@ -150,14 +143,8 @@ def fix(
     from eval_pipeline.cli.launch import repair
 
     both = evaluation == judge
-    repair(
-        name,
-        ask=evaluation or both,
-        judge=judge or both,
-        budget_usd=budget,
-        unsafe_no_sandbox=unsafe_no_sandbox,
-        as_json=as_json,
-    )
+    judging = {"budget_usd": budget, "unsafe_no_sandbox": unsafe_no_sandbox}
+    repair(name, judging, ask=evaluation or both, judge=judge or both, as_json=as_json)
 
 
 def job(
@@ -188,4 +175,4 @@ def job(
     if name is None:
         list_jobs(as_json=as_json)
     else:
-        start_job(name, model, config, budget_usd=budget, fresh=fresh, as_json=as_json)
+        start_job(name, model, config, budget, fresh=fresh, as_json=as_json)

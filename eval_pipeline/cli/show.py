@@ -1,13 +1,25 @@
 """The `evals` commands that tell what there is and how it went."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from eval_pipeline.cli import options
 from eval_pipeline.cli.options import AsJson, Item, RunOrLatest, Sample
-from eval_pipeline.cli.output import print_json, results, say, show
+from eval_pipeline.cli.output import (
+    open_warehouse,
+    page_through,
+    print_json,
+    read_settings,
+    report,
+    results,
+    say,
+    show,
+)
+
+if TYPE_CHECKING:  # imported late: `evals --help` does without this
+    from eval_pipeline.results.runs import Row
 
 NO_RUNS = "There is no run yet: evals run"
 NO_CATALOG = (
@@ -26,14 +38,13 @@ def list_items(
     suite: Annotated[
         str | None,
         typer.Option(
-            "-s", "--suite", help="The items of this suite.", autocompletion=options.suites
+            *("-s", "--suite"), help="The items of this suite.", autocompletion=options.suites
         ),
     ] = None,
     category: Annotated[
         str | None,
         typer.Option(
-            "-c",
-            "--category",
+            *("-c", "--category"),
             help="The items of this category.",
             autocompletion=options.categories,
         ),
@@ -47,23 +58,20 @@ def list_items(
 ) -> None:
     """List what there is to run: suites, categories, experiments; or the items themselves."""
     from eval_pipeline.results.tables.listing import experiments_table, items_table, suites_table
-    from eval_pipeline.settings.settings import Settings
     from eval_pipeline.suites import listing
     from eval_pipeline.suites.benchmark import load_benchmark
 
-    settings = Settings.from_env()
+    settings = read_settings()
     benchmark = load_benchmark(settings)
     if suite is pattern is category is None:
         suites, experiments = listing.suites(benchmark), listing.experiments(settings)
-        if as_json:
-            return print_json(listing.as_json(suites, experiments))
-        return show(suites_table(suites), experiments_table(experiments))
+        document = listing.as_json(suites, experiments)
+        tables = suites_table(suites), experiments_table(experiments)
+        return report(document, *tables, as_json=as_json)
     items = list(listing.items(benchmark, suite=suite, category=category, pattern=pattern or ""))
-    if as_json:
-        return print_json([one._asdict() for one in items])
-    if items:
-        show(items_table(items, LONGEST_QUESTION))
-    return say(f"Items: {len(items)} of {len(benchmark.items)}.")
+    table = [items_table(items, LONGEST_QUESTION)] if items else []
+    count = f"Items: {len(items)} of {len(benchmark.items)}."
+    return report(items, *table, count, as_json=as_json)
 
 
 def models(
@@ -96,9 +104,7 @@ def models(
         return say(NO_CATALOG)
     if pattern and not rows:
         return say(unknown("model", pattern, [row["model"] for row in known]))
-    return say(
-        f"Models: {len(rows)}, and {more} more (--all)." if more else f"Models: {len(rows)}."
-    )
+    return say(f"Models: {len(rows)}{f', and {more} more (--all)' if more else ''}.")
 
 
 def due(*, as_json: AsJson = False) -> None:
@@ -108,9 +114,8 @@ def due(*, as_json: AsJson = False) -> None:
     from eval_pipeline.evaluation.schedule import for_people, summed_up
     from eval_pipeline.records.base import now
     from eval_pipeline.results.tables.listing import due_table
-    from eval_pipeline.settings.settings import Settings
 
-    settings = Settings.from_env()
+    settings = read_settings()
     with dagster_instance(settings) as instance:
         decisions = decide_all(settings, instance, now())
     if as_json:
@@ -131,21 +136,14 @@ def runs(
     from eval_pipeline.journal.locks import running_run_ids
     from eval_pipeline.results.runs import named_judges, run_rows
     from eval_pipeline.results.tables.runs import runs_table
-    from eval_pipeline.settings.settings import Settings
 
-    settings = Settings.from_env()
+    settings = read_settings()
     at_work = running_run_ids(settings.journal)
     with results(settings) as db:
         known = run_rows(db, at_work, judges=named_judges(settings.judge), model=model)
     rows = known[:limit]
-    if as_json:
-        return print_json(rows)
-    if not rows:
-        return say(NO_RUNS)
-    show(runs_table(rows))
-    if len(known) > limit:
-        say(f"{len(known) - limit} more: --limit {len(known)}")
-    return None
+    more = [f"{len(known) - limit} more: --limit {len(known)}"] if len(known) > limit else []
+    report(rows, runs_table(rows) if rows else NO_RUNS, *more, as_json=as_json)
 
 
 def status(
@@ -159,37 +157,27 @@ def status(
 ) -> None:
     """Tell how the latest runs, or one, stand: answered, failed, judged, and what to do next."""
     from eval_pipeline.journal.locks import running_run_ids
-    from eval_pipeline.results.runs import (
-        failed_replies,
-        find_runs,
-        named_judges,
-        other_rows_to_fix,
-        rows_of,
-        run_rows,
-    )
+    from eval_pipeline.results import runs as known
     from eval_pipeline.results.tables.runs import other_steps_left
-    from eval_pipeline.settings.settings import Settings
 
-    settings = Settings.from_env()
-    at_work, judges = running_run_ids(settings.journal), named_judges(settings.judge)
+    settings = read_settings()
+    at_work, judges = running_run_ids(settings.journal), known.named_judges(settings.judge)
     with results(settings) as db:
         if run is None:
-            rows = run_rows(db, at_work, judges=judges, latest=True)
-            others = other_rows_to_fix(db, at_work, rows, judges)
+            rows = known.run_rows(db, at_work, judges=judges, latest=True)
+            others = known.other_rows_to_fix(db, at_work, rows, judges)
         else:
-            rows, others = rows_of(db, at_work, find_runs(db, run), judges), []
+            rows, others = known.rows_of(db, at_work, known.find_runs(db, run), judges), []
         most = None if all_of_them or as_json else FEW
-        replies = failed_replies(db, rows, most) if failed else []
+        replies = known.failed_replies(db, rows, most) if failed else []
     if as_json:
         return print_json(replies if failed else rows)
     if not rows:
         return say(NO_RUNS)
     if failed:
         return _show_failed(rows, replies)
-    _show_status(rows, run)
-    for line in other_steps_left(others):
-        say(line)
-    return None
+    _show_status(rows, "Latest runs" if run is None else "Run")
+    return say(*other_steps_left(others))
 
 
 def show_item(
@@ -203,48 +191,37 @@ def show_item(
     as_json: AsJson = False,
 ) -> None:
     """Show one item in full: prompt, reply, reference, verdict, steps and files."""
-    from eval_pipeline.cli.output import page_through
     from eval_pipeline.evaluation.item import gather, sections
     from eval_pipeline.evaluation.item_prompt import choose_item
-    from eval_pipeline.journal.deployment import open_journal
-    from eval_pipeline.settings.settings import Settings
 
-    settings = Settings.from_env()
+    settings = read_settings()
+    journal = open_warehouse(settings).journal
     with results(settings) as db:
-        report = gather(db, settings, open_journal(settings), choose_item(db, run, item), sample)
+        found = gather(db, settings, journal, choose_item(db, run, item), sample)
     if as_json:
-        print_json(report.as_json())
+        print_json(found.as_json())
     else:
-        page_through(sections(report))
+        page_through(sections(found))
 
 
-def _show_status(rows: Sequence[dict[str, Any]], run: str | None) -> None:
-    from eval_pipeline.results.tables.runs import (
-        categories_table,
-        code_table,
-        status_table,
-        steps_left,
-    )
+def _show_status(rows: "Sequence[Row]", title: str) -> None:
+    from eval_pipeline.results.tables import runs as tables
 
-    show(status_table(rows, "Latest runs" if run is None else "Run"))
+    show(tables.status_table(rows, title))
     for row in rows:
         if row.get("categories"):
-            show(categories_table(row))
+            show(tables.categories_table(row))
         if row.get("steps"):
-            show(code_table(row))
-    for line in steps_left(rows):
-        say(line)
+            show(tables.code_table(row))
+    say(*tables.steps_left(rows))
 
 
-def _show_failed(rows: Sequence[dict[str, Any]], replies: Sequence[dict[str, Any]]) -> None:
-    from eval_pipeline.results.tables.runs import failed_line, failed_tables, show_line
+def _show_failed(rows: "Sequence[Row]", replies: "Sequence[Row]") -> None:
+    from eval_pipeline.results.tables import runs as tables
 
-    by_run: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for one in replies:
-        by_run.setdefault((one["run_id"], one["model"]), []).append(one)
     for row in rows:
-        failed = by_run.get((row["run_id"], row["model"]), [])
-        say(failed_line(row, failed))
+        run = row["run_id"], row["model"]
+        failed = [one for one in replies if (one["run_id"], one["model"]) == run]
+        say(tables.failed_line(row, failed))
         if failed:
-            show(*failed_tables(failed))
-            say(show_line(failed[0]))
+            show(*tables.failed_tables(failed), tables.show_line(failed[0]))

@@ -3,11 +3,10 @@
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from eval_pipeline.cli.output import End, complain, end, open_warehouse, print_json, say, show
 from eval_pipeline.errors import MendableError
-from eval_pipeline.evaluation.progress import Watch
 from eval_pipeline.evaluation.state import PAST_RUNS
 from eval_pipeline.evaluation.workers import StageProgress, WorkedOn
 from eval_pipeline.gateways.model_lists import shown
@@ -16,7 +15,7 @@ from eval_pipeline.records.outcome import Outcome
 from eval_pipeline.records.run import Scope
 from eval_pipeline.results.outputs import write_outputs
 from eval_pipeline.results.queries import query, rows
-from eval_pipeline.results.runs import failed_replies, find_runs
+from eval_pipeline.results.runs import Row, failed_replies, find_runs
 from eval_pipeline.results.tables.format import FittedTable, accuracy, named, usd
 from eval_pipeline.settings.settings import Settings
 
@@ -31,8 +30,8 @@ NOT_MENDED_BY_REPEATING = {
 }
 
 
-class Left(NamedTuple):
-    """What there is less of in a run where something is left, and what is said of one and more."""
+class Gap(NamedTuple):
+    """The columns of a run whose counts differ where something is left, and how it is counted."""
 
     part: str
     whole: str
@@ -41,33 +40,23 @@ class Left(NamedTuple):
 
 
 # Checks of what is left: they look at the latest run of a model, whichever the launch was about,
-# and can not but fail where a budget has stopped the work.
-OF_WHAT_IS_LEFT = {
-    "every_planned_item_is_predicted": Left(
+# and cannot but fail where a budget has stopped the work.
+GAPS = {
+    "every_planned_item_is_predicted": Gap(
         "answered", "planned", "planned reply is missing", "planned replies are missing"
     ),
-    "every_prediction_is_judged": Left(
+    "every_prediction_is_judged": Gap(
         "judged", "answered", "reply has no verdict", "replies have no verdict"
     ),
 }
 LONGEST_EXAMPLE = 200
 MOST_NAMED = 3
-ASKED = "asked"
-"""The verb of tallies that are about replies."""
-JUDGED = "judged"
-"""The verb of those that are about verdicts."""
-ANALYSED = "analysed"
-"""The verb of those that are about failures."""
-NAMES = {
-    End.DONE: "done",
-    End.FAILED: "failed",
-    End.BUDGET: "budget",
-    End.INTERRUPTED: "interrupted",
-}
+ASKED, JUDGED, ANALYSED = "asked", "judged", "analysed"
+"""The verbs of tallies about replies, verdicts and failures."""
 
 
 @dataclass(frozen=True)
-class Ended:
+class LaunchSummary:
     """What is known at the end of a launch: what the stages counted, and what went wrong."""
 
     tallies: Sequence[StageProgress]
@@ -75,7 +64,7 @@ class Ended:
     interrupted: bool
     # Whether it asked about a part of the items only, so that no leaderboard shows it.
     partial: bool = False
-    # What was said to one request that failed.
+    # The answer to one request that failed.
     example: str = ""
 
     @property
@@ -85,12 +74,12 @@ class Ended:
             return End.INTERRUPTED
         if any(tally.budget_reached for tally in self.tallies):
             return End.BUDGET
-        failed = any(tally.failed or self.in_vain(tally) for tally in self.tallies)
-        return End.FAILED if failed or self.failures or self.nobody_was_asked else End.DONE
+        failed = any(tally.failed or self.to_repeat(tally) for tally in self.tallies)
+        return End.FAILED if failed or self.failures or self.all_passed_over else End.DONE
 
     @property
-    def nobody_was_asked(self) -> bool:
-        """Whether each model was passed over, for a reason that its tally tells."""
+    def all_passed_over(self) -> bool:
+        """Whether each model was passed over, for a reason that its tally holds."""
         asked = [tally for tally in self.tallies if tally.verb == ASKED]
         return bool(asked) and all(tally.stopped and not tally.planned for tally in asked)
 
@@ -102,15 +91,15 @@ class Ended:
 
     @property
     def told_failures(self) -> list[str]:
-        """What went wrong, less what follows from a budget that is spent."""
+        """What went wrong, less what follows from a spent budget."""
         if self.how is not End.BUDGET:
             return list(self.failures)
-        following = tuple(f"The check {name} " for name in OF_WHAT_IS_LEFT)
+        following = tuple(f"The check {name} " for name in GAPS)
         return [one for one in self.failures if not one.startswith(following)]
 
     @staticmethod
-    def in_vain(tally: StageProgress) -> int:
-        """How much of it has to be tried again."""
+    def to_repeat(tally: StageProgress) -> int:
+        """Return how much of it has to be tried again."""
         return sum(count for outcome, count in tally.outcomes.items() if not outcome.is_result)
 
     @property
@@ -121,7 +110,7 @@ class Ended:
     @property
     def run(self) -> str:
         """The run to name in a command, if there is one: ` RUN`."""
-        troubled = [one for one in self.tallies if one.stopped or self.in_vain(one)]
+        troubled = [one for one in self.tallies if one.stopped or self.to_repeat(one)]
         asked = [one for one in self.tallies if one.verb == ASKED]
         for some in (troubled, asked, self.tallies):
             if ids := {run.run_id for tally in some for run in tally.runs}:
@@ -129,13 +118,14 @@ class Ended:
         return ""
 
     def advice(self) -> str:
-        """What to do next, as a command."""
+        """Return what to do next, as a command."""
         match self.how:
             case End.INTERRUPTED:
                 return f"Stopped. What was answered is kept. To go on: {self._again}"
             case End.BUDGET:
-                wanted = f"{self._again} --budget USD"
-                return f"The budget is reached. To go on with a larger one: {wanted}"
+                return (
+                    f"The budget is reached. To go on with a larger one: {self._again} --budget USD"
+                )
             case End.FAILED:
                 return self._after_failures()
         return self._when_done()
@@ -149,7 +139,7 @@ class Ended:
         return f"evals fix{self.run} --judge" if only_judged else f"evals run --resume{self.run}"
 
     def _after_failures(self) -> str:
-        if self.nobody_was_asked:
+        if self.all_passed_over:
             return "Nobody could be asked."
         if not self.runs:
             return "To see what is wrong: evals doctor. Then the same command goes on."
@@ -173,109 +163,99 @@ class Ended:
         return "Done. To see who is best: evals leaderboard"
 
 
-def conclude(
-    settings: Settings,
-    watch: Watch,
-    failures: Sequence[str],
-    *,
-    interrupted: bool,
-    as_json: bool,
-) -> None:
-    """Tells how it ended, and ends the command so."""
-    tallies = [tally for stage in watch.stages for tally in stage.tallies]
-    ended = Ended(tallies, failures, interrupted)
-    went = _how_runs_stand(settings, ended)
-    of_these = [_about_these(one, went) for one in failures]
-    failures = [one for one in of_these if one is not None]
-    ended = replace(ended, failures=failures)
-    ended = replace(ended, partial=_is_partial(settings, went), example=_example(settings, ended))
+def conclude(settings: Settings, summary: LaunchSummary, *, as_json: bool) -> None:
+    """Print how the launch ended, and exit accordingly."""
+    runs = _rows_of(settings, summary)
+    of_these = [_about_these(one, runs) for one in summary.failures]
+    failures, kept = [one for one in of_these if one is not None], 0
     try:
-        kept = _keep_files(settings, ended)
+        kept = _keep_files(settings, summary)
     except (MendableError, OSError) as error:
-        kept, failures = 0, [*failures, f"The files that models wrote were not kept: {error}"]
-        ended = replace(ended, failures=failures)
+        failures.append(f"The files that models wrote were not kept: {error}")
+    partial, example = _is_partial(settings, runs), _example(settings, summary)
+    summary = replace(summary, failures=failures, partial=partial, example=example)
     if as_json:
-        told = {"ended": NAMES[ended.how], "runs": went, "failures": ended.told_failures}
-        print_json({**told, "advice": ended.advice()})
+        told = {"ended": summary.how.word, "runs": runs, "failures": summary.told_failures}
+        print_json({**told, "advice": summary.advice()})
     else:
-        if went:
-            show(_table(went))
-        for failure in ended.told_failures:
+        if runs:
+            show(_table(runs))
+        for failure in summary.told_failures:
             complain(failure, logging.ERROR)
         if kept:
             say(f"Answers in code whose files are kept: {kept}, in {settings.output_dir}.")
         if None in of_these:
             say("Something is missing in other runs: evals status")
-        (say if ended.how is End.DONE else complain)(ended.advice())
-    end(ended.how)
+        (say if summary.how is End.DONE else complain)(summary.advice())
+    end(summary.how)
 
 
-def _about_these(failure: str, went: Sequence[dict[str, Any]]) -> str | None:
-    """What went wrong, of the runs of this launch; None if it is about others alone."""
-    for check, left in OF_WHAT_IS_LEFT.items():
-        if went and failure.startswith(f"The check {check} "):
-            lacking = [row for row in went if row[left.part] < row[left.whole]]
-            return f"The check {check} failed: {_left_in(lacking, left)}." if lacking else None
+def _about_these(failure: str, runs: Sequence[Row]) -> str | None:
+    """Return the failure as far as it is about these runs; None if it is about others alone."""
+    for check, gap in GAPS.items():
+        if runs and failure.startswith(f"The check {check} "):
+            lacking = [row for row in runs if row[gap.part] < row[gap.whole]]
+            return f"The check {check} failed: {_missing(lacking, gap)}." if lacking else None
     return failure
 
 
-def _left_in(lacking: Sequence[dict[str, Any]], left: Left) -> str:
-    count = sum(row[left.whole] - row[left.part] for row in lacking)
+def _missing(lacking: Sequence[Row], gap: Gap) -> str:
+    count = sum(row[gap.whole] - row[gap.part] for row in lacking)
     names = [f"{row['model']} (run {row['run_id'][:8]})" for row in lacking]
     more = len(names) - MOST_NAMED
     others = f" and {more} more" if more > 0 else ""
-    noun = left.one if count == 1 else left.several
+    noun = gap.one if count == 1 else gap.several
     return f"{count} {noun}: {', '.join(names[:MOST_NAMED])}{others}"
 
 
-def _is_partial(settings: Settings, went: Sequence[dict[str, Any]]) -> bool:
-    """Whether there are runs, all of them filtered."""
+def _is_partial(settings: Settings, rows: Sequence[Row]) -> bool:
+    """Return whether there are runs, all of them filtered."""
     journal = open_journal(settings)
-    named = [(row["model"], row["run_id"]) for row in went]
-    runs = [run for name in named for run in journal.read_file(PAST_RUNS, *name)]
+    runs = [
+        run for row in rows for run in journal.read_file(PAST_RUNS, row["model"], row["run_id"])
+    ]
     return bool(runs) and all(run.scope is Scope.FILTERED for run in runs)
 
 
-def _example(settings: Settings, ended: Ended) -> str:
-    """What the first request that failed was told, in a line that is fit to be printed."""
-    if not ended.fails_again:
+def _example(settings: Settings, summary: LaunchSummary) -> str:
+    """Return the answer to the first request that failed, in a line that is fit to be printed."""
+    if not summary.fails_again:
         return ""
-    runs = [one._asdict() for one in ended.runs]
+    runs = [one._asdict() for one in summary.runs]
     with open_warehouse(settings).reading() as db:
         failed = [one for one in failed_replies(db, runs, 1) if one["went"] != "wrong"]
     said = next((one["error"] or one["reason"] or one["outcome"] for one in failed), "")
     return shown(said, settings.redact, limit=LONGEST_EXAMPLE)
 
 
-def _keep_files(settings: Settings, ended: Ended) -> int:
-    """Puts what models wrote where people want to look at it, if anywhere."""
-    if settings.output_dir is None or not ended.runs:
+def _keep_files(settings: Settings, summary: LaunchSummary) -> int:
+    """Write the files of models' answers to the output folder, if there is one; count them."""
+    if settings.output_dir is None or not summary.runs:
         return 0
-    warehouse, worked_on = open_warehouse(settings), set(ended.runs)
+    warehouse, worked_on = open_warehouse(settings), set(summary.runs)
     with warehouse.reading() as db:
-        ids = dict.fromkeys(run.run_id for run in ended.runs)
+        ids = dict.fromkeys(run.run_id for run in summary.runs)
         runs = [run for run_id in ids for run in find_runs(db, run_id)]
         meant = [run for run in runs if WorkedOn(run.run_id, run.model) in worked_on]
         return write_outputs(db, warehouse.journal, meant, settings.path(settings.output_dir))
 
 
-def _how_runs_stand(settings: Settings, ended: Ended) -> list[dict[str, Any]]:
-    worked_on = set(ended.runs)
-    if not worked_on:
+def _rows_of(settings: Settings, summary: LaunchSummary) -> list[Row]:
+    if not summary.runs:
         return []
-    run_ids, models = map(list, zip(*worked_on, strict=True))
+    run_ids, models = map(list, zip(*summary.runs, strict=True))
     with open_warehouse(settings).reading() as db:
         found = rows(query(db, "summaries/launched", {"runs": run_ids, "models": models}))
-        return [row for row in found if WorkedOn(row["run_id"], row["model"]) in worked_on]
+    return [row for row in found if WorkedOn(row["run_id"], row["model"]) in summary.runs]
 
 
-def _table(went: Sequence[dict[str, Any]]) -> FittedTable:
-    simulated = " (SIMULATED models)" if all(row["simulated"] for row in went) else ""
+def _table(rows: Sequence[Row]) -> FittedTable:
+    simulated = " (SIMULATED models)" if all(row["simulated"] for row in rows) else ""
     columns = ("model", "run", "answered", "failed", "judged", "accuracy", "USD")
     table = FittedTable(
         f"How it went{simulated}", *columns, right=columns[2:], dropped_first=["USD"]
     )
-    for row in went:
+    for row in rows:
         table.add(
             named(row["model"]),
             row["run_id"][:8],
