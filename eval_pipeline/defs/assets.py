@@ -15,6 +15,7 @@ from eval_pipeline.defs.config import (
     PredictionsConfig,
     ReliabilityConfig,
     ReportsConfig,
+    launch_of,
 )
 from eval_pipeline.defs.metadata import (
     StageProgressList,
@@ -182,7 +183,7 @@ def judge_reliability(
     warehouse.publish()
     with warehouse.get_connection() as db:
         drawn = sample_answers(db, settings.reliability.answers, config.judge)
-    launch, board = config.launch(context.run), StageProgressList(context)
+    launch, board = launch_of(context.run), StageProgressList(context)
     work = rejudge(drawn, launch, settings=settings, journal=journal, board=board)
     tallies = board.run(work, settings, warehouse, judges=sorted({one.judge for one in drawn}))
     report = write_report(warehouse, settings, tallies, told)
@@ -226,7 +227,7 @@ def _analysis(
 ) -> Coroutine[Any, Any, list[StageProgress]]:
     return analyse(
         scope.failures,
-        config.launch(context.run),
+        launch_of(context.run),
         settings=settings,
         journal=open_journal(settings),
         analyst=analyst,
@@ -241,7 +242,7 @@ def _scope(
     """Publish, and return the runs and failures to analyse without those of launches at work."""
     warehouse.publish()
     # Within a run that carries partitions, only those models; what it has judged is judged.
-    some, own = {*models_of(context)}, {config.launch(context.run), context.run.run_id}
+    some, own = {*models_of(context)}, {launch_of(context.run), context.run.run_id}
     with warehouse.get_connection() as db:
         runs = chosen_runs(db, config.run, config.models)
         others = {*running_run_ids(warehouse.journal.root)} - own
