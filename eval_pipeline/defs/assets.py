@@ -143,8 +143,7 @@ def judged(
     fail_if_nobody_could(tallies)
     with warehouse.get_connection() as db:
         shown = {**how_judging_went(db, tallies, models), **described(db, "judged")}
-        shown["code"] = table(db, "summaries/steps")
-    shown["own_family"] = own_family(warehouse)
+        shown |= {"code": table(db, "summaries/steps"), "own_family": own_family(db)}
     return dg.MaterializeResult(metadata=shown, data_version=data_version(warehouse, "judged"))
 
 
@@ -186,10 +185,10 @@ def judge_reliability(
     launch, board = launch_of(context.run), StageProgressList(context)
     work = rejudge(drawn, launch, settings=settings, journal=journal, board=board)
     tallies = board.run(work, settings, warehouse, judges=sorted({one.judge for one in drawn}))
-    report = write_report(warehouse, settings, tallies, told)
-    fail_if_nobody_could(tallies)
     with warehouse.get_connection() as db:
+        report = write_report(db, settings, tallies, told)
         shown = {**tallied(tallies), **report, **described(db, "judge_reliability")}
+    fail_if_nobody_could(tallies)
     version = data_version(warehouse, "judge_reliability")
     return dg.MaterializeResult(metadata=shown, data_version=version)
 
