@@ -12,7 +12,7 @@ import pytest
 
 from eval_pipeline.definitions import build_definitions
 from eval_pipeline.defs import notifications, sensors
-from eval_pipeline.defs.notifications import NotifyError, words_of
+from eval_pipeline.defs.notifications import NotifyError, cause_of
 from eval_pipeline.defs.partitions import ONE, PART_OF, RANGE_END, RANGE_START
 from eval_pipeline.defs.sensors import POSTED, build_notifications
 from eval_pipeline.gateways.demo.faults import Faults
@@ -449,5 +449,7 @@ def test_a_run_for_which_no_model_was_named_is_not_about_all_models(
     assert why.startswith("Why: `predictions: No model is named")
 
 
-def test_what_is_not_known_is_said_so() -> None:
-    assert words_of(None) == "it failed"
+def test_of_a_failure_without_an_error_no_cause_is_known() -> None:
+    failure = dg.DagsterEvent(dg.DagsterEventType.RUN_FAILURE.value, "evaluate")
+
+    assert cause_of(failure) is None

@@ -7,7 +7,9 @@ import duckdb
 import pytest
 
 from eval_pipeline.defs import assets
-from eval_pipeline.defs.metadata import described, rows_by_model
+from eval_pipeline.defs.metadata import described, how_asking_went
+from eval_pipeline.evaluation.predict import Launch
+from eval_pipeline.evaluation.workers import StageProgress
 from eval_pipeline.results.schema import create_schema
 from eval_pipeline_tests.builders import a_prediction, a_warehouse
 
@@ -38,9 +40,11 @@ def test_every_column_of_an_assets_table_says_its_type_and_what_it_means(table: 
 def test_rows_are_counted_by_model_and_a_model_without_any_has_none(tmp_path: Path) -> None:
     warehouse = a_warehouse(tmp_path, a_prediction("q1"), a_prediction("q2"))
 
-    with warehouse.reading() as db:
-        counted = rows_by_model(db, "predictions", ["demo/strong", "demo/weak"])
-        whole = described(db, "predictions")["dagster/row_count"]
+    tallies = [StageProgress(model, "asked") for model in ("demo/strong", "demo/weak")]
 
+    with warehouse.reading() as db:
+        told = how_asking_went(db, tallies, "default", Launch("launch"))
+
+    counted = {model: shown["dagster/partition_row_count"] for model, shown in told.items()}
     assert counted == {"demo/strong": 2, "demo/weak": 0}
-    assert whole == 2
+    assert [shown["dagster/row_count"] for shown in told.values()] == [2, 2]

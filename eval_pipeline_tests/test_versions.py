@@ -112,9 +112,7 @@ def results(folder: Path, *records: Run | Prediction | Judgement) -> WarehouseRe
     """The published results of these records and those before."""
     settings = settings_in(folder)
     a_journal(settings.journal.parent, *records, benchmark=BENCHMARK)
-    warehouse = WarehouseResource(
-        database=str(settings.database), journal_folder=str(settings.journal), settings=settings
-    )
+    warehouse = WarehouseResource(database=str(settings.database), settings=settings)
     warehouse.publish()
     return warehouse
 
@@ -122,6 +120,21 @@ def results(folder: Path, *records: Run | Prediction | Judgement) -> WarehouseRe
 def all_held(warehouse: WarehouseResource) -> dict[str, str]:
     given = {"predictions": {"models": [MODEL]}}
     return {name: data_version(warehouse, name, **given.get(name, {})).value for name in HELD}
+
+
+def test_connections_are_configured_as_those_of_dagsters_duckdb_resource(tmp_path: Path) -> None:
+    plain = results(tmp_path, RUN)
+    database, config = plain.database, {"threads": 1, "default_null_order": "nulls_first"}
+    configured = WarehouseResource(
+        database=database, connection_config=config, settings=plain.settings
+    )
+    set_here = "select current_setting('threads'), current_setting('default_null_order')"
+
+    with plain.get_connection() as one, configured.get_connection() as other:
+        told = [db.sql(set_here).fetchall() for db in (one, other)]
+        assert other.sql("select count(*) from runs").fetchall() == [(1,)]
+
+    assert told[1] == [(1, "NULLS_FIRST")] != told[0]
 
 
 def test_every_asset_has_a_code_version(tmp_path: Path) -> None:

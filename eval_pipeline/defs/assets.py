@@ -16,6 +16,7 @@ from eval_pipeline.defs.config import (
     PredictionsConfig,
     ReliabilityConfig,
     ReportsConfig,
+    launch_of,
 )
 from eval_pipeline.defs.metadata import (
     StageProgressList,
@@ -143,8 +144,7 @@ def judged(
     fail_if_nobody_could(tallies)
     with warehouse.get_connection() as db:
         shown = {**how_judging_went(db, tallies, models), **described(db, "judged")}
-        shown["code"] = table(db, "summaries/steps")
-    shown["own_family"] = own_family(warehouse)
+        shown |= {"code": table(db, "summaries/steps"), "own_family": own_family(db)}
     return dg.MaterializeResult(metadata=shown, data_version=data_version(warehouse, "judged"))
 
 
@@ -183,13 +183,13 @@ def judge_reliability(
     warehouse.publish()
     with warehouse.get_connection() as db:
         drawn = sample_answers(db, settings.reliability.answers, config.judge)
-    launch, board = config.launch(context.run), StageProgressList(context)
+    launch, board = launch_of(context.run), StageProgressList(context)
     work = rejudge(drawn, launch, settings=settings, journal=journal, board=board)
     tallies = board.run(work, settings, warehouse, judges=sorted({one.judge for one in drawn}))
-    report = write_report(warehouse, settings, tallies, told)
-    fail_if_nobody_could(tallies)
     with warehouse.get_connection() as db:
+        report = write_report(db, settings, tallies, told)
         shown = {**tallied(tallies), **report, **described(db, "judge_reliability")}
+    fail_if_nobody_could(tallies)
     version = data_version(warehouse, "judge_reliability")
     return dg.MaterializeResult(metadata=shown, data_version=version)
 
@@ -227,7 +227,7 @@ def _analysis(
 ) -> Coroutine[Any, Any, list[StageProgress]]:
     return analyse(
         scope.failures,
-        config.launch(context.run),
+        launch_of(context.run),
         settings=settings,
         journal=open_journal(settings),
         analyst=analyst,
@@ -242,7 +242,7 @@ def _scope(
     """Publish, and return the runs and failures to analyse without those of launches at work."""
     warehouse.publish()
     # Within a run that carries partitions, only those models; what it has judged is judged.
-    some, own = {*models_of(context)}, {config.launch(context.run), context.run.run_id}
+    some, own = {*models_of(context)}, {launch_of(context.run), context.run.run_id}
     with warehouse.get_connection() as db:
         runs = chosen_runs(db, config.run, config.models)
         others = {*running_run_ids(warehouse.journal.root)} - own

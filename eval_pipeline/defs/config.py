@@ -10,8 +10,33 @@ from eval_pipeline.records.run import Mode
 from eval_pipeline.settings.sections import Plan
 from eval_pipeline.settings.settings import Settings
 
+SELECTION = ("models", "exclude_models", "exclude_providers")
+PLAN = ("text_only", "max_samples", "samples", "suites", "categories", "test_filter")
+WORKERS = ("num_workers", "max_concurrent_models")
+BUDGET = {
+    "usd_per_run": "budget_usd",
+    "usd_per_model": "budget_usd_per_model",
+    "usd_per_day": "budget_usd_per_day",
+}
+"""The fields by the settings that they are about."""
 
-class CatalogConfig(dg.Config):
+
+def launch_of(run: dg.DagsterRun) -> str:
+    """Return under which run it journals; one that is tried again goes on as the first."""
+    return run.root_run_id or run.run_id
+
+
+class LaunchChoices(dg.Config):
+    """Fields that may be left empty."""
+
+    def given(self, *fields: str, **fields_by_setting: str) -> dict[str, Any]:
+        """Return what this launch says of these settings, without what it leaves empty."""
+        by_setting = {**dict(zip(fields, fields, strict=True)), **fields_by_setting}
+        said = {setting: getattr(self, field) for setting, field in by_setting.items()}
+        return {setting: value for setting, value in said.items() if value is not None}
+
+
+class CatalogConfig(LaunchChoices):
     """Which models are partitions from now on; a field left empty keeps its value."""
 
     models: list[str] | None = Field(
@@ -28,26 +53,16 @@ class CatalogConfig(dg.Config):
     @classmethod
     def of(cls, settings: Settings) -> Self:
         """What the settings say, for the launchpad to begin with."""
-        chosen = settings.selection
-        return cls(
-            models=list(chosen.models),
-            exclude_models=list(chosen.exclude_models),
-            exclude_providers=list(chosen.exclude_providers),
-            text_only=settings.plan.text_only,
-        )
+        chosen = settings.selection.model_dump(mode="json", include={*SELECTION})
+        return cls(**chosen, text_only=settings.plan.text_only)
 
     def apply(self, settings: Settings) -> Settings:
         """The settings with what this launch says instead."""
-        selection = _given(
-            models=self.models,
-            exclude_models=self.exclude_models,
-            exclude_providers=self.exclude_providers,
-        )
-        plan = _given(text_only=self.text_only)
-        return settings.overridden({"selection": selection, "plan": plan})
+        said = {"selection": self.given(*SELECTION), "plan": self.given("text_only")}
+        return settings.overridden(said)
 
 
-class LaunchConfig(dg.Config):
+class LaunchConfig(LaunchChoices):
     """What both stages have in common; a field left empty keeps its value from the settings."""
 
     mode: Mode = Mode.AUTO
@@ -70,23 +85,10 @@ class LaunchConfig(dg.Config):
     )
     num_workers: int | None = Field(default=None, description="Requests at a time.")
 
-    def budget(self) -> dict[str, float]:
-        """The budgets that this launch sets."""
-        return _given(
-            usd_per_run=self.budget_usd,
-            usd_per_model=self.budget_usd_per_model,
-            usd_per_day=self.budget_usd_per_day,
-        )
-
     def launch(self, run: dg.DagsterRun) -> Launch:
         """Under which run, and what becomes of earlier work."""
-        return Launch(
-            run.run_id,
-            self.mode,
-            self.run_id,
-            retry_of=run.root_run_id,
-            continue_runs=self.runs,
-        )
+        again = run.root_run_id
+        return Launch(run.run_id, self.mode, self.run_id, retry_of=again, continue_runs=self.runs)
 
     @property
     def names_runs(self) -> bool:
@@ -134,41 +136,22 @@ class PredictionsConfig(LaunchConfig):
     @classmethod
     def of(cls, settings: Settings, mode: Mode = Mode.AUTO) -> Self:
         """What the settings say, for the launchpad to begin with."""
-        plan, concurrency = settings.plan, settings.concurrency
         return cls(
             mode=mode,
             experiment=settings.experiment,
-            text_only=plan.text_only,
-            max_samples=plan.max_samples,
-            samples=plan.samples,
-            suites=list(plan.suites),
-            categories=list(plan.categories),
-            test_filter=plan.test_filter,
-            num_workers=concurrency.num_workers,
-            max_concurrent_models=concurrency.max_concurrent_models,
-            budget_usd=settings.budget.usd_per_run,
-            budget_usd_per_model=settings.budget.usd_per_model,
-            budget_usd_per_day=settings.budget.usd_per_day,
+            **settings.plan.model_dump(mode="json", include={*PLAN}),
+            **settings.concurrency.model_dump(include={*WORKERS}),
+            **_budgets(settings),
         )
 
     def apply(self, settings: Settings) -> Settings:
         """The settings with what this launch says instead; a run that goes on has its own plan."""
-        plan = _given(
-            text_only=self.text_only,
-            max_samples=self.max_samples,
-            samples=self.samples,
-            suites=self.suites,
-            categories=self.categories,
-            test_filter=self.test_filter,
-        )
         return settings.overridden(
-            _given(experiment=self.experiment)
-            | {
-                "plan": Plan().model_dump() if self.names_runs else plan,
-                "concurrency": _given(
-                    num_workers=self.num_workers, max_concurrent_models=self.max_concurrent_models
-                ),
-                "budget": self.budget(),
+            {
+                **self.given("experiment"),
+                "plan": Plan().model_dump() if self.names_runs else self.given(*PLAN),
+                "concurrency": self.given(*WORKERS),
+                "budget": self.given(**BUDGET),
             }
         )
 
@@ -205,31 +188,21 @@ class JudgedConfig(LaunchConfig):
     @classmethod
     def of(cls, settings: Settings, mode: Mode = Mode.AUTO) -> Self:
         """What the settings say, for the launchpad to begin with; to name a judge means more."""
-        return cls(
-            mode=mode,
-            num_workers=settings.judge.num_workers,
-            budget_usd=settings.budget.usd_per_run,
-            budget_usd_per_model=settings.budget.usd_per_model,
-            budget_usd_per_day=settings.budget.usd_per_day,
-        )
+        return cls(mode=mode, num_workers=settings.judge.num_workers, **_budgets(settings))
 
     @property
     def says_how(self) -> bool:
         """Whether it is to be judged in this very way, whoever has judged before."""
-        return any(one is not None for one in (self.judge, self.prompt, self.rules))
+        return bool(self.given("judge", "prompt", "rules"))
 
     def apply(self, settings: Settings) -> Settings:
         """The settings with what this launch says instead."""
-        # Who names a judge means that one alone.
-        judge = _given(
-            model=self.judge,
-            also=None if self.judge is None else (),
-            prompt=self.prompt,
-            rules=self.rules,
-            num_workers=self.num_workers,
-        )
+        judge = self.given("prompt", "rules", "num_workers", model="judge")
+        if self.judge is not None:  # who names a judge means that one alone
+            judge["also"] = ()
         coding = {"isolation": "none"} if self.unsafe_no_sandbox else {}
-        return settings.overridden({"judge": judge, "coding": coding, "budget": self.budget()})
+        budget = self.given(**BUDGET)
+        return settings.overridden({"judge": judge, "coding": coding, "budget": budget})
 
 
 class AllConfig(dg.Config):
@@ -246,7 +219,7 @@ class AllConfig(dg.Config):
         )
 
 
-class ReliabilityConfig(dg.Config):
+class ReliabilityConfig(LaunchChoices):
     """How much is judged again in this launch; a field left empty keeps its value."""
 
     answers: int | None = Field(
@@ -260,16 +233,10 @@ class ReliabilityConfig(dg.Config):
 
     def apply(self, settings: Settings) -> Settings:
         """The settings with what this launch says instead."""
-        return settings.overridden(
-            {"reliability": _given(answers=self.answers, repeats=self.repeats)}
-        )
-
-    def launch(self, run: dg.DagsterRun) -> str:
-        """Under which run; one that is tried again goes on as the one that it was at first."""
-        return run.root_run_id or run.run_id
+        return settings.overridden({"reliability": self.given("answers", "repeats")})
 
 
-class ReportsConfig(dg.Config):
+class ReportsConfig(LaunchChoices):
     """Which runs are analysed in this launch; a field left empty keeps its value."""
 
     run: str | None = Field(
@@ -304,14 +271,10 @@ class ReportsConfig(dg.Config):
 
     def apply(self, settings: Settings) -> Settings:
         """The settings with what this launch says instead."""
-        analysis = _given(model=self.analyst, num_workers=self.num_workers)
-        budget = _given(usd_per_run=self.budget_usd)
+        analysis = self.given("num_workers", model="analyst")
+        budget = self.given(usd_per_run="budget_usd")
         return settings.overridden({"analysis": analysis, "budget": budget})
 
-    def launch(self, run: dg.DagsterRun) -> str:
-        """Under which run; one that is tried again goes on as the one that it was at first."""
-        return run.root_run_id or run.run_id
 
-
-def _given(**values: Any) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if value is not None}
+def _budgets(settings: Settings) -> dict[str, Any]:
+    return {field: getattr(settings.budget, setting) for setting, field in BUDGET.items()}

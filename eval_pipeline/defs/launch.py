@@ -12,7 +12,7 @@ from eval_pipeline.defs.assets import build_graph
 from eval_pipeline.defs.automation import RESULTS, SEES_TO_THE_REST
 from eval_pipeline.defs.config import JudgedConfig, PredictionsConfig, ReportsConfig
 from eval_pipeline.defs.instance import dagster_instance
-from eval_pipeline.defs.notifications import innermost, is_interruption, words_of
+from eval_pipeline.defs.notifications import cause_of
 from eval_pipeline.defs.partitions import MODELS, SOME, tags_for
 from eval_pipeline.evaluation.catalog import listed_models, look_up, pick
 from eval_pipeline.evaluation.code_graders import CodeGraderFactory
@@ -190,11 +190,15 @@ def _canceled_if_never_started(instance: dg.DagsterInstance, run_id: str) -> Ite
 
 def failures_of(result: dg.ExecuteInProcessResult) -> list[str]:
     """Failed steps and checks; what a check only warns of is told in the log."""
-    ended = result.filter_events(lambda event: event.is_job_failure)
-    if any(is_interruption(innermost(event.job_failure_data.error)) for event in ended):
+    failed = result.filter_events(lambda event: event.is_step_failure or event.is_job_failure)
+    causes = [(event, cause_of(event)) for event in failed]
+    if any(cause and cause.is_interruption for _, cause in causes):
         raise KeyboardInterrupt
-    failed = result.filter_events(lambda event: event.is_step_failure)
-    told = [f"{event.step_key}: {_root_cause(event)}" for event in failed]
+    told = [
+        f"{event.step_key}: {cause.words if cause else 'it failed'}"
+        for event, cause in causes
+        if event.is_step_failure
+    ]
     for check in result.get_asset_check_evaluations():
         if check.passed:
             continue
@@ -203,10 +207,3 @@ def failures_of(result: dg.ExecuteInProcessResult) -> list[str]:
         else:
             log.warning("Worth a look: %s.", check.description)
     return told
-
-
-def _root_cause(event: dg.DagsterEvent) -> str:
-    error = innermost(event.step_failure_data.error)
-    if is_interruption(error):
-        raise KeyboardInterrupt
-    return words_of(error)

@@ -2,7 +2,7 @@
 
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, overload
+from typing import Any
 
 import dagster as dg
 import duckdb
@@ -17,7 +17,7 @@ from eval_pipeline.evaluation.predict import Launch
 from eval_pipeline.evaluation.progress import Stage, under_way
 from eval_pipeline.evaluation.workers import StageProgress
 from eval_pipeline.journal.files import swap_in
-from eval_pipeline.records.base import Record, now
+from eval_pipeline.records.base import now
 from eval_pipeline.records.diagnosis import Classification
 from eval_pipeline.records.outcome import Outcome
 from eval_pipeline.results.charts import plot
@@ -81,17 +81,11 @@ def listed(texts: Iterable[str]) -> dg.MarkdownMetadataValue:
 def numbers(db: duckdb.DuckDBPyConnection, *names: str) -> dict[str, int | float]:
     """Those of the results' numbers, to be followed over time; what is not known is left out."""
     (found,) = rows(query(db, "summaries/in_numbers").project(", ".join(names)))
-    known = {name: value for name, value in found.items() if isinstance(value, int | float)}
-    return {name: rounded(value) for name, value in known.items()}
-
-
-@overload
-def rounded(value: int | float) -> int | float: ...
-@overload
-def rounded(value: int | float | str) -> int | float | str: ...
-def rounded(value: int | float | str) -> int | float | str:
-    """A number to digits that people can read; anything else as it is."""
-    return round(value, DIGITS) if isinstance(value, float) else value
+    return {
+        name: round(value, DIGITS)
+        for name, value in found.items()
+        if isinstance(value, int | float)
+    }
 
 
 def tallied(tallies: Sequence[StageProgress]) -> Metadata:
@@ -113,8 +107,8 @@ def tallied(tallies: Sequence[StageProgress]) -> Metadata:
         "launch_done": sum(tally.asked for tally in tallies),
         "launch_input_tokens": sum(tally.input_tokens for tally in tallies),
         "launch_output_tokens": sum(tally.output_tokens for tally in tallies),
-        "launch_estimated_usd": rounded(sum(tally.estimated_usd or 0.0 for tally in tallies)),
-        "launch_cost_usd": rounded(sum(tally.cost_usd for tally in tallies)),
+        "launch_estimated_usd": round(sum(one.estimated_usd or 0.0 for one in tallies), DIGITS),
+        "launch_cost_usd": round(sum(tally.cost_usd for tally in tallies), DIGITS),
         "budget_reached": any(tally.budget_reached for tally in tallies),
         "warnings": listed(warning for tally in tallies for warning in tally.warnings),
         "models": markdown(by_model),
@@ -173,37 +167,18 @@ def fail_if_nobody_could(tallies: Sequence[StageProgress]) -> None:
         raise dg.Failure(" ".join(reasons), metadata=tallied(tallies))
 
 
-SCHEMA = "main"
-
-
 def described(
     db: duckdb.DuckDBPyConnection, table: str
 ) -> dict[str, str | int | dg.TableSchemaMetadataValue]:
     """The table or view of that name, under the keys that Dagster shows tables by."""
-    return {
-        "dagster/table_name": f"{SCHEMA}.{table}",
-        "dagster/row_count": len(db.table(table)),
-        "dagster/column_schema": dg.MetadataValue.table_schema(_columns(db, table)),
-    }
-
-
-def rows_by_model(
-    db: duckdb.DuckDBPyConnection, table: str, models: Sequence[str]
-) -> dict[str, int]:
-    """How many rows of the table each model has."""
-    counted = dict(db.table(table).aggregate("model, count(*)", "model").fetchall())
-    return {model: counted.get(model, 0) for model in models}
-
-
-def _columns(db: duckdb.DuckDBPyConnection, table: str) -> dg.TableSchema:
     of_table = duckdb.ColumnExpression("relation") == duckdb.ConstantExpression(table)
     found = query(db, "summaries/schema").filter(of_table).project('"column", "type", meaning')
-    return dg.TableSchema(
-        [
-            dg.TableColumn(name, type=kind, description=meaning)
-            for name, kind, meaning in found.fetchall()
-        ]
-    )
+    columns = [dg.TableColumn(name, kind, meaning) for name, kind, meaning in found.fetchall()]
+    return {
+        "dagster/table_name": f"main.{table}",
+        "dagster/row_count": len(db.table(table)),
+        "dagster/column_schema": dg.MetadataValue.table_schema(dg.TableSchema(columns)),
+    }
 
 
 _ON_THE_WAY = (Outcome.RATE_LIMITED, Outcome.TIMEOUT, Outcome.SERVER_ERROR)
@@ -219,28 +194,19 @@ OF_REPLIES = (
 OF_VERDICTS = (Outcome.OK, Outcome.JUDGE_UNPARSABLE, *_ON_THE_WAY)
 
 
-class Went(Record):
-    """How a stage went: its numbers, how much ended how, and what did not end well."""
+def _outcomes(row: Mapping[str, Any], common: Sequence[Outcome]) -> Metadata:
+    """Return a stage's numbers, what failed, and how much ended how.
 
-    numbers: dict[str, int | float | str | None]
-    outcomes: dict[Outcome, int]
-    failures: tuple[dict[str, int | str], ...]
-
-    @classmethod
-    def of(cls, row: Mapping[str, object]) -> "Went":
-        """From a row of a summary, by column."""
-        apart = {name: row[name] for name in ("outcomes", "failures")}
-        rest = {name: value for name, value in row.items() if name not in apart}
-        return cls.model_validate({"numbers": rest, **apart})
-
-    def told(self, common: Sequence[Outcome]) -> Metadata:
-        """A number for each outcome, also for common ones that did not occur: so it is plotted."""
-        outcomes = {**dict.fromkeys(common, 0), **self.outcomes}
-        return {
-            **{name: rounded(value) for name, value in self.numbers.items() if value is not None},
-            **{f"outcome_{outcome}": count for outcome, count in outcomes.items()},
-            "failures": markdown(self.failures),
-        }
+    There is a number also for common outcomes that did not occur: so it is plotted.
+    """
+    failures, outcomes = row["failures"], {**dict.fromkeys(common, 0), **row["outcomes"]}
+    numbers = {
+        name: round(value, DIGITS) if isinstance(value, float) else value
+        for name, value in row.items()
+        if value is not None and name not in {"failures", "outcomes"}
+    }
+    counts = {f"outcome_{outcome}": count for outcome, count in outcomes.items()}
+    return {**numbers, **counts, "failures": markdown(failures)}
 
 
 def how_asking_went(
@@ -251,14 +217,14 @@ def how_asking_went(
     continued = [*filter(None, [launch.continue_run]), *launch.continue_runs.values()]
     given = {"models": models, "experiment": experiment, "continued": continued}
     found = {row.pop("model"): row for row in rows(query(db, "summaries/asked", given))}
-    kept = rows_by_model(db, "predictions", models)
+    kept = dict(db.table("predictions").aggregate("model, count(*)", "model").fetchall())
     shown = described(db, "predictions")
     return {
         tally.model: {
-            **(Went.of(found[tally.model]).told(OF_REPLIES) if tally.model in found else {}),
+            **(_outcomes(found[tally.model], OF_REPLIES) if tally.model in found else {}),
             **tallied([tally]),
             **shown,
-            "dagster/partition_row_count": kept[tally.model],
+            "dagster/partition_row_count": kept.get(tally.model, 0),
         }
         for tally in tallies
     }
@@ -269,7 +235,7 @@ def how_judging_went(
 ) -> Metadata:
     """The latest runs (of these models, if any) as a whole, and what this launch did about them."""
     (row,) = rows(query(db, "summaries/verdicts", {"models": list(models)}))
-    return {**Went.of(row).told(OF_VERDICTS), **tallied(tallies)}
+    return {**_outcomes(row, OF_VERDICTS), **tallied(tallies)}
 
 
 def how_analysing_went(reported: Sequence[Reported], scope: Scope) -> Metadata:
@@ -284,14 +250,13 @@ def how_analysing_went(reported: Sequence[Reported], scope: Scope) -> Metadata:
         "written": listed(map(str, written)),
         "edited_copies": listed(str(copy) for path in written for copy in edited_copies(path)),
         "by_run": markdown(
-            [{**_named(one), **line} for one, line in zip(reported, lines, strict=True)]
+            [
+                {"model": one.run["model"], "run": one.run["run_id"][:8], **one.counts}
+                for one in reported
+            ]
         ),
         "passed_over": listed(one.sentence for one in scope.passed_over),
     }
-
-
-def _named(reported: Reported) -> dict[str, str]:
-    return {"model": reported.run["model"], "run": reported.run["run_id"][:8]}
 
 
 REPORT = "judge_reliability.md"
@@ -299,29 +264,25 @@ MOST_WARNINGS = 10
 
 
 def write_report(
-    warehouse: WarehouseResource,
+    db: duckdb.DuckDBPyConnection,
     settings: Settings,
     tallies: Sequence[StageProgress],
     warnings: Sequence[str],
 ) -> Metadata:
     """Write the report on the judges' reliability; return its tables, warnings and path."""
     more = [warning for tally in tallies for warning in tally.warnings]
-    with warehouse.get_connection() as db:
-        report = Report.of(db, [*warnings, *more])
-    report.write(settings.reports / REPORT, now())
+    report, path = Report.of(db, [*warnings, *more]), settings.reports / REPORT
+    report.write(path, now())
+    tables = {name: dg.MetadataValue.md(table) for name, table in report.tables().items()}
     return {
         "warnings": listed(report.warnings),
-        "report": dg.MetadataValue.path(settings.reports / REPORT),
-        **{
-            name.replace(" ", "_"): dg.MetadataValue.md(table)
-            for name, table in report.tables().items()
-        },
+        "report": dg.MetadataValue.path(path),
+        **{name.replace(" ", "_"): table for name, table in tables.items()},
     }
 
 
-def own_family(warehouse: WarehouseResource) -> dg.MarkdownMetadataValue:
+def own_family(db: duckdb.DuckDBPyConnection) -> dg.MarkdownMetadataValue:
     """A sentence for each judge that grades models of its own vendor."""
-    with warehouse.get_connection() as db:
-        rows = Report.of(db, []).rows
+    rows = Report.of(db, []).rows
     sentences = dict.fromkeys(row["warning"] for row in rows if row["warning"])
     return listed(list(sentences)[:MOST_WARNINGS])

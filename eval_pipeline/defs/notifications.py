@@ -1,18 +1,13 @@
 """Messages about failed runs, and the webhook they are posted to."""
 
 import asyncio
-import logging
-import socket
-import ssl
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
+import aiohttp
 import dagster as dg
 import httpx
-from dagster_shared.error import SerializableErrorInfo
 from pydantic import SecretStr
 
 from eval_pipeline.defs.partitions import (
@@ -24,6 +19,7 @@ from eval_pipeline.defs.partitions import (
     SOME,
     models_named,
 )
+from eval_pipeline.gateways.client import open_session
 from eval_pipeline.journal.deployment import open_journal
 from eval_pipeline.records.base import Record, now
 from eval_pipeline.results.runs import Asked, Ended, read_ended
@@ -31,18 +27,14 @@ from eval_pipeline.runtime import run_async
 from eval_pipeline.settings.settings import Settings
 
 LIMIT_S = 10.0
-ATTEMPTS = 2
 WAIT_S = 1.0
 LONGEST_REASON = 500
 MOST_MODELS = 10
-# What they log names the address, which is the webhook's secret.
-TALKATIVE = ("httpx", *(f"httpcore.{part}" for part in ("connection", "http11", "proxy", "socks")))
 REASONS = (
-    (ConnectionRefusedError, "connection refused"),
-    (socket.gaierror, "its host is not known"),
-    (ssl.SSLError, "no secure connection"),
-    (httpx.ConnectError, "no connection"),
-    (httpx.RequestError, "the connection broke"),
+    (aiohttp.ClientSSLError, "no secure connection"),
+    (aiohttp.ClientConnectorDNSError, "its host is not known"),
+    (aiohttp.ClientConnectorError, "no connection"),
+    (Exception, "the connection broke"),
 )
 """Not in the words of the errors, which may name the address. The first that fits."""
 
@@ -53,9 +45,9 @@ BAD_MESSAGE = (400, 413, 422)
 class NotifyError(Exception):
     """The message was not delivered; the sentence does not name the address."""
 
-    def __init__(self, trouble: "Trouble") -> None:
-        super().__init__(f"The webhook did not take the message: {trouble.words}.")
-        self.never = trouble.never
+    def __init__(self, words: str, *, transient: bool = False, never: bool = False) -> None:
+        super().__init__(f"The webhook did not take the message: {words}.")
+        self.transient, self.never = transient, never
 
 
 class Failed(Record):
@@ -70,14 +62,6 @@ class Failed(Record):
     reason: str
     ended: tuple[Ended, ...]
     link: str
-
-
-class Trouble(NamedTuple):
-    """Why the webhook did not take the message, and whether it may the next time, or never will."""
-
-    words: str
-    transient: bool
-    never: bool = False
 
 
 def message(failed: Failed, redact: Callable[[str], str]) -> dict[str, str]:
@@ -123,61 +107,45 @@ def post(webhook: SecretStr, body: dict[str, str]) -> None:
     """Posts it, a second time if the first may have failed by chance."""
     trouble = run_async(_deliver(webhook.get_secret_value(), body))
     if trouble is not None:
-        raise NotifyError(trouble)
+        raise trouble
 
 
-async def _deliver(address: str, body: dict[str, str]) -> Trouble | None:
-    with _unlogged():
-        async with httpx.AsyncClient(timeout=LIMIT_S) as client:
-            trouble = await _attempt(client, address, body)
-            for _ in range(ATTEMPTS - 1):
-                if trouble is None or not trouble.transient:
-                    break
-                await asyncio.sleep(WAIT_S)
-                trouble = await _attempt(client, address, body)
+async def _deliver(address: str, body: dict[str, str]) -> NotifyError | None:
+    # aiohttp logs no address, as httpx would.
+    async with open_session(secure=True) as session:
+        trouble = await _attempt(session, address, body)
+        if trouble is not None and trouble.transient:
+            await asyncio.sleep(WAIT_S)
+            trouble = await _attempt(session, address, body)
     return trouble
 
 
-async def _attempt(client: httpx.AsyncClient, address: str, body: dict[str, str]) -> Trouble | None:
-    """No redirect is followed, and of the answer nothing but its status is read."""
+async def _attempt(
+    session: aiohttp.ClientSession, address: str, body: dict[str, str]
+) -> NotifyError | None:
+    """No redirect is followed, and of the answer nothing but its status is read.
+
+    The error is not raised here: what it came from may name the address.
+    """
     try:
         async with (
             asyncio.timeout(LIMIT_S),
-            client.stream("POST", address, json=body, follow_redirects=False) as response,
+            session.post(address, json=body, allow_redirects=False) as response,
         ):
-            status = response.status_code
-    except (TimeoutError, httpx.TimeoutException):
-        return Trouble(f"no answer within {LIMIT_S:g} s", transient=True)
-    except (httpx.InvalidURL, httpx.UnsupportedProtocol):
-        return Trouble("EVALS_WEBHOOK_URL is no address", transient=False)
-    except httpx.RequestError as error:
-        return Trouble(_why(error), transient=True)
+            status = response.status
+    except TimeoutError:
+        return NotifyError(f"no answer within {LIMIT_S:g} s", transient=True)
+    except (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError):
+        return NotifyError("EVALS_WEBHOOK_URL is no address")
+    except (aiohttp.ClientError, OSError) as error:
+        if isinstance(getattr(error, "os_error", None), ConnectionRefusedError):
+            return NotifyError("connection refused", transient=True)
+        words = next(words for kind, words in REASONS if isinstance(error, kind))
+        return NotifyError(words, transient=True)
     if httpx.codes.is_success(status):
         return None
     again = status == httpx.codes.TOO_MANY_REQUESTS or httpx.codes.is_server_error(status)
-    return Trouble(f"status {status}", transient=again, never=status in BAD_MESSAGE)
-
-
-def _why(error: httpx.RequestError) -> str:
-    chain: list[BaseException] = [error]
-    while (deeper := chain[-1].__cause__ or chain[-1].__context__) is not None:
-        chain.append(deeper)
-    return next(words for kind, words in REASONS if any(isinstance(link, kind) for link in chain))
-
-
-@contextmanager
-def _unlogged() -> Iterator[None]:
-    """Keeps what this thread does with the address out of the log."""
-    here = threading.get_ident()
-
-    def elsewhere(record: logging.LogRecord) -> bool:
-        return record.thread != here
-
-    with ExitStack() as stack:
-        for logger in map(logging.getLogger, TALKATIVE):
-            logger.addFilter(elsewhere)
-            stack.callback(logger.removeFilter, elsewhere)
-        yield
+    return NotifyError(f"status {status}", transient=again, never=status in BAD_MESSAGE)
 
 
 NOTHING_TOLD = "This run has been marked as failed from outside the execution context."
@@ -190,17 +158,31 @@ INTERRUPTIONS = {"DagsterExecutionInterruptedError", "KeyboardInterrupt"}
 LATE = timedelta(minutes=10)
 
 
+class Cause(NamedTuple):
+    """The error that others came from, in its words."""
+
+    words: str
+    is_interruption: bool
+    """Whether the run was ended, and nothing went wrong."""
+
+
 def told_of(run: dg.DagsterRun, instance: dg.DagsterInstance, settings: Settings) -> Failed:
     """What it was to do, why it failed, and how its questions stood then."""
-    asked = _asked(run, instance)
+    record = instance.get_run_record_by_id(run.run_id)
+    start, end = (_moment(record.start_time), _moment(record.end_time)) if record else (None, None)
+    asked = _asked(run, instance, start, end or now()) if start else None
     return Failed(
         what=_what(run),
         models=_models_in_words(run, asked),
-        at=_when_late(run, instance),
+        at=end if end and now() - end > LATE else None,
         reason=_reason(run, instance),
         ended=read_ended(open_journal(settings), asked) if asked else (),
         link=f"{settings.automation.ui_url}/runs/{run.run_id}",
     )
+
+
+def _moment(timestamp: float | None) -> datetime | None:
+    return None if timestamp is None else datetime.fromtimestamp(timestamp, UTC)
 
 
 def _what(run: dg.DagsterRun) -> str:
@@ -219,56 +201,46 @@ def _models_in_words(run: dg.DagsterRun, asked: Asked | None) -> str | None:
     return "all models" if asked else None
 
 
-def _asked(run: dg.DagsterRun, instance: dg.DagsterInstance) -> Asked | None:
+def _asked(
+    run: dg.DagsterRun, instance: dg.DagsterInstance, start: datetime, end: datetime
+) -> Asked | None:
     """Which evaluations the run had to do with; None if it asked nobody anything."""
-    record, steps = instance.get_run_record_by_id(run.run_id), _started_steps(run, instance)
-    if record is None or record.start_time is None or not steps & PAYING:
-        return None
+    begun = _events(run, instance, dg.DagsterEventType.STEP_START)
+    steps = {event.step_key for event in begun}
     models = models_named(run.tags, instance.get_dynamic_partitions(MODELS))
-    if "predictions" in steps and not models:  # which is why it failed
+    # Where a run that predicts names no model, that is why it failed.
+    if not steps & PAYING or ("predictions" in steps and not models):
         return None
     parts = instance.get_runs(dg.RunsFilter(tags={PART_OF: run.run_id}))
     own = [run.run_id, *filter(None, [run.root_run_id]), *(part.run_id for part in parts)]
-    ended = now() if record.end_time is None else datetime.fromtimestamp(record.end_time, UTC)
     # As the tables have it: UTC, and not said.
     return Asked(
         run_ids=tuple(own),
         models=tuple(models) or None,
-        since=datetime.fromtimestamp(record.start_time, UTC).replace(tzinfo=None),
-        until=ended.replace(tzinfo=None),
+        since=start.replace(tzinfo=None),
+        until=end.replace(tzinfo=None),
         predicted=bool(steps & ASKING),
     )
 
 
-def _when_late(run: dg.DagsterRun, instance: dg.DagsterInstance) -> datetime | None:
-    """When it failed, if that is no news."""
-    record = instance.get_run_record_by_id(run.run_id)
-    if record is None or record.end_time is None:
-        return None
-    ended = datetime.fromtimestamp(record.end_time, UTC)
-    return ended if now() - ended > LATE else None
-
-
 def _reason(run: dg.DagsterRun, instance: dg.DagsterInstance) -> str:
     """What the last step that failed says; or Dagster, if it was none."""
-    failed = _events(run, instance, dg.DagsterEventType.STEP_FAILURE)
-    if failed:
-        return f"{failed[-1].step_key}: {_words(failed[-1].step_failure_data.error)}"
+    if failed := _events(run, instance, dg.DagsterEventType.STEP_FAILURE):
+        return f"{failed[-1].step_key}: {_words(cause_of(failed[-1]))}"
     closed = _events(run, instance, dg.DagsterEventType.RUN_FAILURE)
-    if closed and _has_error(closed[-1]):
-        return _words(closed[-1].job_failure_data.error)
-    told = (closed[-1].message if closed else None) or NOTHING_TOLD
-    return _last_words(run, instance) or told if told == NOTHING_TOLD else told
-
-
-def _last_words(run: dg.DagsterRun, instance: dg.DagsterInstance) -> str:
-    """What Dagster noted last: of a killed process, by which signal."""
+    if closed and (cause := cause_of(closed[-1])):
+        return _words(cause)
+    if closed and closed[-1].message and closed[-1].message != NOTHING_TOLD:
+        return closed[-1].message
+    # What Dagster noted last: of a killed process, by which signal.
     noted = _events(run, instance, dg.DagsterEventType.ENGINE_EVENT)
-    return (noted[-1].message or "") if noted else ""
+    return (noted[-1].message if noted else None) or NOTHING_TOLD
 
 
-def _started_steps(run: dg.DagsterRun, instance: dg.DagsterInstance) -> set[str | None]:
-    return {event.step_key for event in _events(run, instance, dg.DagsterEventType.STEP_START)}
+def _words(cause: Cause | None) -> str:
+    if cause is None:
+        return "it failed"
+    return "it was interrupted" if cause.is_interruption else cause.words
 
 
 def _events(
@@ -279,27 +251,15 @@ def _events(
     return [event for event in events if event is not None]
 
 
-def _has_error(event: dg.DagsterEvent) -> bool:
-    return event.event_specific_data is not None and event.job_failure_data.error is not None
-
-
-def _words(error: SerializableErrorInfo | None) -> str:
-    cause = innermost(error)
-    return "it was interrupted" if is_interruption(cause) else words_of(cause)
-
-
-def innermost(error: SerializableErrorInfo | None) -> SerializableErrorInfo | None:
-    """The error that the others came from."""
+def cause_of(event: dg.DagsterEvent) -> Cause | None:
+    """Return what a failure came from, if Dagster knows."""
+    if event.event_specific_data is None:
+        return None
+    of_step = event.is_step_failure
+    error = event.step_failure_data.error if of_step else event.job_failure_data.error
     while error and error.cause:
         error = error.cause
-    return error
-
-
-def is_interruption(error: SerializableErrorInfo | None) -> bool:
-    """Whether somebody ended the run, and nothing went wrong."""
-    return error is not None and error.cls_name in INTERRUPTIONS
-
-
-def words_of(error: SerializableErrorInfo | None) -> str:
-    """What the error says; Dagster puts the exception's class before its words."""
-    return error.message.strip().split(": ", 1)[-1] if error else "it failed"
+    if error is None:
+        return None
+    # Dagster puts the exception's class before its words.
+    return Cause(error.message.strip().split(": ", 1)[-1], error.cls_name in INTERRUPTIONS)

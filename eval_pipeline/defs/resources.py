@@ -10,11 +10,13 @@ from typing import Any, Self
 
 import dagster as dg
 import duckdb
+from dagster_duckdb import DuckDBResource
 from filelock import FileLock, Timeout
-from pydantic import Field, PrivateAttr
+from pydantic import PrivateAttr
 
 from eval_pipeline.journal import Journal, Stream
 from eval_pipeline.journal.deployment import open_journal
+from eval_pipeline.journal.files import quoted
 from eval_pipeline.journal.locks import hold_run_lock
 from eval_pipeline.records.model import Model
 from eval_pipeline.results.warehouse import Warehouse
@@ -26,11 +28,9 @@ FIRST_WAIT_S, LONGEST_WAIT_S, GROWTH = 0.2, 5.0, 1.5
 log = logging.getLogger(__name__)
 
 
-class WarehouseResource(dg.ConfigurableResource[Any]):
+class WarehouseResource(DuckDBResource):
     """The DuckDB file of the results, read-only and never locked by a run, for any asset."""
 
-    database: str = Field(description="The DuckDB file.")
-    journal_folder: str = Field(description="The folder of finished work: the source of truth.")
     settings: dg.ResourceDependency[Settings]
 
     _has_published: bool = PrivateAttr(default=False)
@@ -38,24 +38,20 @@ class WarehouseResource(dg.ConfigurableResource[Any]):
     @contextmanager
     def yield_for_execution(self, context: dg.InitResourceContext) -> Iterator[Self]:
         """Hold the run's lock, which shows that it is alive, as long as the run has this."""
-        self._refuse_another_place()
+        # A launch may choose what is done, and not where: that could be production.
+        if self.database != str(self.settings.database):
+            raise SettingsError(
+                "resources.warehouse: where results are kept is said by the settings, not by a "
+                "launch. Leave it out of the run config: docs/deployments.md"
+            )
         self.journal.refuse_if_read_only()
         run = context.run
-        with hold_run_lock(Path(self.journal_folder), run.run_id) if run else nullcontext():
+        with hold_run_lock(self.settings.journal, run.run_id) if run else nullcontext():
             yield self
 
     @property
     def journal(self) -> Journal:
         return open_journal(self.settings)
-
-    def _refuse_another_place(self) -> None:
-        """A launch may choose what is done, and not where: that could be production."""
-        own = (str(self.settings.database), str(self.settings.journal))
-        if own != (self.database, self.journal_folder):
-            raise SettingsError(
-                "resources.warehouse: where results are kept is said by the settings, not by a "
-                "launch. Leave it out of the run config: docs/deployments.md"
-            )
 
     @property
     def _warehouse(self) -> Warehouse:
@@ -76,8 +72,12 @@ class WarehouseResource(dg.ConfigurableResource[Any]):
 
     @contextmanager
     def get_connection(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """Open a short read-only connection to the published file."""
-        with self._warehouse.reading() as connection:
+        """Open a short read-only connection to the published file, with the `connection_config`."""
+        # What that sets must not affect other connections: so they share no engine.
+        with self._warehouse.reading(apart=bool(self.connection_config)) as connection:
+            for name, value in self.connection_config.items():
+                setting = name.replace('"', '""')
+                connection.execute(f'set "{setting}" = {quoted(value)}')
             yield connection
 
 
@@ -127,11 +127,5 @@ class GatewaySlots:
 
 def build_resources(settings: Settings) -> dict[str, object]:
     """Return everything the assets are given."""
-    return {
-        "settings": settings,
-        "warehouse": WarehouseResource(
-            database=str(settings.database),
-            journal_folder=str(settings.journal),
-            settings=settings,
-        ),
-    }
+    warehouse = WarehouseResource(database=str(settings.database), settings=settings)
+    return {"settings": settings, "warehouse": warehouse}
