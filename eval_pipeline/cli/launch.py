@@ -313,9 +313,8 @@ def _conclude(
 ) -> None:
     tallies = [tally for stage in watch.stages for tally in stage.tallies]
     ended = Ended(tallies, failures, interrupted=interrupted)
-    runs = [FoundRun.of(row) for row in scope.runs]
     with results(settings) as db:
-        reports = reports_on(db, settings, runs)
+        reports = reports_on(db, settings, scope.runs)
     # That an analyst refuses, say, is its last word for now, and explains nothing.
     unexplained = any(one["unexplained"] for one in reports)
     how = End.FAILED if ended.how is End.DONE and unexplained else ended.how
