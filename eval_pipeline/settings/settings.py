@@ -221,15 +221,19 @@ class Settings(Record):
         path = Path(given.get("EVALS_SETTINGS", SETTINGS_FILE)).absolute()
         env = with_dotenv(given, path.parent)
         values = read_toml(path)
-        _refuse_no_sandbox(values, path.name)
         _complete_deployments(values)
         sources = apply_environment(values, env)
-        values |= {"root": path.parent}
-        values |= {"means_production": bool(env.get(PRODUCTION)), "branch": _branch(env)}
+        values |= {"root": path.parent, "means_production": bool(env.get(PRODUCTION))}
+        values["branch"] = _branch(env)
         try:
             settings = cls.model_validate(values)._deployed(path.name, sources)
         except ValidationError as error:
             raise SettingsError(explain(error, path.name, sources)) from None
+        if settings.coding.isolation == "none":  # which is allowed per launch only
+            raise SettingsError(
+                f"{path.name}: coding.isolation: must be bwrap or container; to do without a "
+                "sandbox, say so in each launch (--unsafe-no-sandbox)."
+            )
         secrets = keys(settings._key_variables(), env)
         _refuse_no_address(secrets.get(WEBHOOK))
         hidden = {name: SecretStr(secret) for name, secret in secrets.items()}
@@ -263,18 +267,13 @@ class Settings(Record):
         return sorted(known | named)
 
 
-def _table(values: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Return the table of that name; a value that is none is reported when it is checked."""
-    value = values.get(name)
-    return value if isinstance(value, dict) else {}
-
-
 def _complete_deployments(values: dict[str, Any]) -> None:
     """Write the folder of results into each deployment, also if the top of the file has it.
 
     So it is known which deployment results belong to, by whatever name and variables they are used.
     """
-    for said in _table(values, "deployments").values():
+    deployments = values.get("deployments")
+    for said in deployments.values() if isinstance(deployments, dict) else ():
         if isinstance(said, dict):
             said.setdefault("data_dir", values.get("data_dir", DATA))
 
@@ -287,15 +286,6 @@ def _branch(env: Mapping[str, str]) -> str | None:
     if env.get("GITHUB_ACTIONS") != "true" or is_foreign or not reference.startswith(_BRANCHES):
         return None
     return reference.removeprefix(_BRANCHES)
-
-
-def _refuse_no_sandbox(values: Mapping[str, Any], source: str) -> None:
-    """Raise if the file turns the sandbox off for good; that is allowed per launch only."""
-    if _table(values, "coding").get("isolation") == "none":
-        raise SettingsError(
-            f"{source}: coding.isolation: must be bwrap or container; to do without a sandbox, "
-            "say so in each launch (--unsafe-no-sandbox)."
-        )
 
 
 def _refuse_no_address(webhook: str | None) -> None:
