@@ -14,7 +14,7 @@ from eval_pipeline.analysis.analyst import (
     matching_entry,
     read_explanation,
 )
-from eval_pipeline.analysis.evidence import Evidence, Found
+from eval_pipeline.analysis.evidence import Evidence
 from eval_pipeline.analysis.failures import Failure
 from eval_pipeline.gateways.chat import Asked, ChatRequest
 from eval_pipeline.gateways.demo.coder import as_reply
@@ -77,16 +77,14 @@ def of_code(
         ),
     )
     reply = as_reply({"answer.py": "def total() -> int:\n    return 41\n"})
-    return Evidence(
-        a_failure(failed_step=step), task, Found(reply if answer is None else answer, steps)
-    )
+    return Evidence(a_failure(failed_step=step), task, reply if answer is None else answer, steps)
 
 
 def of_question(answer: str | None = "Answer: 41", **changes: Any) -> Evidence:
     failure = a_failure(
         suite="sample", failed_step=None, reason="41 is not 42.", extracted_answer="41"
     )
-    return Evidence(failure, a_question(rationale="Six sevens.", **changes), Found(answer, ()))
+    return Evidence(failure, a_question(rationale="Six sevens.", **changes), answer)
 
 
 def sent(evidence: Evidence) -> str:

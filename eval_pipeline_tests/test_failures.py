@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from eval_pipeline.analysis.failures import chosen_runs, failures_of, to_analyse
+from eval_pipeline.analysis.failures import chosen_runs, to_analyse
 from eval_pipeline.cli.output import results
+from eval_pipeline.results.runs import failed_replies
 from eval_pipeline.settings.settings import Settings
 from eval_pipeline_tests.failing import ESCAPE, FAULTY, TASK, a_failed_exam
 from eval_pipeline_tests.project import call
@@ -37,7 +38,7 @@ def test_failures_are_those_of_the_judge_that_stands_with_what_is_known_of_why(
     settings = Settings.from_env({"EVALS_SETTINGS": str(exam / "eval_pipeline.toml")})
     with results(settings) as db:
         runs = chosen_runs(db, "latest")
-        rows, wrong = failures_of(db, runs), to_analyse(db, runs)
+        rows, wrong = failed_replies(db, [run._asdict() for run in runs]), to_analyse(db, runs)
 
     about = ("item_id", "went", "judge", "judge_version", "failed_step", "classification", "error")
     assert [tuple(row[name] for name in about) for row in rows] == [

@@ -10,7 +10,7 @@ import pytest
 from eval_pipeline.settings.loading import VARIABLES, SettingsError
 from eval_pipeline.settings.sections import Experiment
 from eval_pipeline.settings.settings import SETTINGS_FILE, Settings
-from eval_pipeline_tests.builders import settings_in
+from eval_pipeline_tests.builders import a_model, settings_in
 
 PROJECT = Path(__file__).parent.parent
 KEY = "sk-live-0123456789"
@@ -372,3 +372,18 @@ def test_an_experiment_of_ones_own_leaves_the_default_one_as_it_is(tmp_path: Pat
 
     assert settings.experiments["default"] == Experiment()
     assert settings.experiments["warm"].temperature == 1
+
+
+def test_overrides_of_a_provider_keep_those_of_all_also_in_a_launch(tmp_path: Path) -> None:
+    overrides = {
+        "a/b": {"max_tokens": 7, "extra": {"seed": 1}},
+        "a/b:c": {"streaming": False, "extra": {"top_p": 0.5}},
+    }
+    settings = settings_in(tmp_path, overrides=overrides)
+    model = a_model("a/b:c").model_copy(update={"name": "b", "provider": "c"})
+
+    for one in (settings, settings.overridden({"plan": {"max_samples": 1}})):
+        found = one.override(model)
+
+        assert (found.max_tokens, found.streaming) == (7, False)
+        assert found.extra == {"seed": 1, "top_p": 0.5}

@@ -15,7 +15,7 @@ import duckdb
 from pydantic import AwareDatetime, ConfigDict
 
 from eval_pipeline.analysis.analyst import Analyst
-from eval_pipeline.analysis.evidence import Evidence, read_found
+from eval_pipeline.analysis.evidence import Evidence, read_evidence
 from eval_pipeline.analysis.failures import Failure, to_analyse
 from eval_pipeline.evaluation.budget import SpendTracker, price_warning
 from eval_pipeline.evaluation.catalog import look_up
@@ -332,19 +332,15 @@ class _Analyse:
         ]
         said.sort(key=attrgetter("finished_at"))
         known = {(one.prediction_id, one.judge, one.judge_version): one.gaps_hash for one in said}
-        return [one for one in failures if known.get(one.verdict, "") != self._gaps_hash(one)]
-
-    def _gaps_hash(self, failure: Failure) -> str | None:
-        return gaps_hash(self._item(failure))
+        return [one for one in failures if known.get(one.verdict, "") != gaps_hash(self._item(one))]
 
     def _read(
         self, model: str, run_id: str, failures: Sequence[Failure]
     ) -> dict[Failure, Evidence]:
         """Return all that is known of a few failures; no asking keeps the warehouse open."""
-        warehouse = Warehouse(self.settings.database, self.journal)
-        with warehouse.reading() as db:
-            found = read_found(db, run_id, model, failures)
-        return {one: Evidence(one, self._item(one), found[one]) for one in found}
+        items = {one: self._item(one) for one in failures}
+        with Warehouse(self.settings.database, self.journal).reading() as db:
+            return read_evidence(db, run_id, model, items)
 
     def _item(self, failure: Failure) -> Item:
         version = failure.benchmark_version

@@ -40,30 +40,23 @@ LEAST_OF_A_GAP = 20
 """Characters of an entry that have to be named, where it is not named as a whole."""
 NO_ENTRIES = {"", "none", "none known", "nothing", "todo", "tbd", "n/a"}
 
+# In this order: who gives reasons first decides by them.
+_PROPERTIES: dict[str, JsonValue] = {
+    "failed_step": {"type": ["string", "null"]},
+    "error": {"type": "string"},
+    "reasoning": {"type": "string"},
+    "classification": {"type": "string", "enum": [str(one) for one in Classification]},
+    "model_snippet": {"type": "string"},
+    "expected_snippet": {"type": "string"},
+    "gap": {"type": ["string", "null"]},
+}
 SCHEMA: dict[str, JsonValue] = {
     "name": "explanation",
     "strict": True,
     "schema": {
         "type": "object",
-        # In this order: who gives reasons first decides by them.
-        "properties": {
-            "failed_step": {"type": ["string", "null"]},
-            "error": {"type": "string"},
-            "reasoning": {"type": "string"},
-            "classification": {"type": "string", "enum": [str(one) for one in Classification]},
-            "model_snippet": {"type": "string"},
-            "expected_snippet": {"type": "string"},
-            "gap": {"type": ["string", "null"]},
-        },
-        "required": [
-            "failed_step",
-            "error",
-            "reasoning",
-            "classification",
-            "model_snippet",
-            "expected_snippet",
-            "gap",
-        ],
+        "properties": _PROPERTIES,
+        "required": list(_PROPERTIES),
         "additionalProperties": False,
     },
 }

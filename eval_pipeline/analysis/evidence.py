@@ -1,6 +1,6 @@
 """All that is known of one failure, in parts that somebody who looks into it can read."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -40,23 +40,17 @@ class Part(NamedTuple):
     ends: bool = False
 
 
-class Found(NamedTuple):
-    """What the warehouse knows of a failed reply besides the verdict on it."""
-
-    answer: str | None
-    steps: tuple[Step, ...]
-
-
 @dataclass(frozen=True)
 class Evidence:
     """A failure, its item, the reply and the steps; who replied is not part of it."""
 
     failure: Failure
     item: Item
-    found: Found
+    answer: str | None
+    steps: tuple[Step, ...] = ()
 
     def parts(self) -> list[Part]:
-        """All of it, always in the same order."""
+        """Return all of it, always in the same order."""
         match self.item:
             case ExamQuestion() as question:
                 return list(_of_question(question, self))
@@ -64,24 +58,29 @@ class Evidence:
                 return list(_of_code(task, self))
 
 
-def read_found(
-    db: duckdb.DuckDBPyConnection, run_id: str, model: str, failures: Sequence[Failure]
-) -> dict[Failure, Found]:
-    """What these failures of one run are about; without those that are not there any more."""
+def read_evidence(
+    db: duckdb.DuckDBPyConnection,
+    run_id: str,
+    model: str,
+    items: Mapping[Failure, Item],
+) -> dict[Failure, Evidence]:
+    """Return the evidence of these failures of one run, without those that are gone."""
     given = {
         "run_id": run_id,
         "model": model,
-        "prediction_ids": [one.prediction_id for one in failures],
-        "judges": [one.judge for one in failures],
-        "judge_versions": [one.judge_version for one in failures],
+        "prediction_ids": [one.prediction_id for one in items],
+        "judges": [one.judge for one in items],
+        "judge_versions": [one.judge_version for one in items],
     }
     found = {
-        (row["prediction_id"], row["judge"], row["judge_version"]): Found(
-            row["answer"], _STEPS.validate_python(row["steps"])
-        )
+        (row["prediction_id"], row["judge"], row["judge_version"]): row
         for row in rows(query(db, "summaries/failure_evidence", given))
     }
-    return {one: found[one.verdict] for one in failures if one.verdict in found}
+    return {
+        one: Evidence(one, item, row["answer"], _STEPS.validate_python(row["steps"]))
+        for one, item in items.items()
+        if (row := found.get(one.verdict))
+    }
 
 
 def _of_question(question: ExamQuestion, evidence: Evidence) -> Iterator[Part]:
@@ -89,16 +88,16 @@ def _of_question(question: ExamQuestion, evidence: Evidence) -> Iterator[Part]:
     yield Part("task", f"The question that was asked.{image}", question.question)
     yield Part("reference", f"The reference answer ({question.answer_type}).", question.answer)
     yield Part("rationale", "Why that is the answer, as the data set says.", question.rationale)
-    yield _reply(evidence.found.answer)
+    yield _reply(evidence.answer)
     yield _verdict(evidence.failure, "What the judge of the answer says.")
 
 
 def _of_code(task: CodingTask, evidence: Evidence) -> Iterator[Part]:
-    steps = evidence.found.steps
+    steps = evidence.steps
     yield Part("task", "The task that was set.", task.question)
     yield Part("reference", "The files of the reference answer, which passes.", _shown(task.answer))
     yield Part("grader", "The files of the grader.", _shown(task.grader))
-    yield _files(task, evidence.found.answer)
+    yield _files(task, evidence.answer)
     yield _verdict(evidence.failure, "What the grading came to.")
     yield Part("steps", "The steps in their order.", "\n".join(map(_line, steps)))
     yield _failed_step(evidence.failure, steps)

@@ -22,6 +22,7 @@ from eval_pipeline.text import unknown
 
 WRONG = "wrong"
 ABOUT_THE_RUN = ("run_id", "model", "experiment", "simulated", "benchmark_version")
+LEFT_OUT = {*ABOUT_THE_RUN, "alike"}
 RUN = (*ABOUT_THE_RUN, "scope", "samples", "opened_at", "judge", "judge_version", "state")
 STANDING = ("planned", "answered", "judged", "correct", "accuracy", "accuracy_low", "accuracy_high")
 NONE_FAILED: Row = {
@@ -109,19 +110,14 @@ def _meant(name: str, known: Collection[str]) -> set[str]:
     }
 
 
-def failures_of(db: duckdb.DuckDBPyConnection, runs: Sequence[FoundRun]) -> list[Row]:
-    """Every reply of these runs that is wrong, or has no answer or no verdict, and why."""
-    return failed_replies(db, [run._asdict() for run in runs])
-
-
 def failures_of_item(db: duckdb.DuckDBPyConnection, chosen: Chosen) -> list[Row]:
-    """The same of one item, sample by sample."""
+    """Return what went wrong with one item, sample by sample."""
     given = {"run_id": chosen.run_id, "model": chosen.model, **chosen.key._asdict()}
     return rows(query(db, "summaries/item_failures", given))
 
 
 def to_analyse(db: duckdb.DuckDBPyConnection, runs: Sequence[FoundRun]) -> list[Failure]:
-    """Those that say something about the model."""
+    """Return the wrong replies of these runs: those that say something about the model."""
     given = {"run_ids": [run.run_id for run in runs], "models": [run.model for run in runs]}
     return [Failure(*row) for row in query(db, "summaries/to_analyse", given).fetchall()]
 
@@ -146,12 +142,24 @@ def as_json(
 ) -> Row:
     """Run, totals and failures; of runs of several models, which have one id, one of each.
 
-    `at_work` and `judges` are as in `overview.rows_of`.
+    `at_work` and `judges` are as in `rows_of`.
     """
-    failures, totals = failures_of(db, runs), _totals(db, runs)
+    found = rows_of(db, at_work, runs, judges)
+    failures = failed_replies(db, found)
+    given = {"run_ids": [run.run_id for run in runs], "models": [run.model for run in runs]}
+    totals = {_name(row): row for row in rows(query(db, "summaries/failure_totals", given))}
     documents = [
-        _document(row, totals.get(_name(row), NONE_FAILED), failures)
-        for row in rows_of(db, at_work, runs, judges)
+        {
+            "run": {name: run[name] for name in RUN},
+            "totals": {name: run[name] for name in STANDING}
+            | {name: totals.get(_name(run), NONE_FAILED)[name] for name in NONE_FAILED},
+            "failures": [
+                {name: value for name, value in one.items() if name not in LEFT_OUT}
+                for one in failures
+                if _name(one) == _name(run)
+            ],
+        }
+        for run in found
     ]
     return documents[0] if len(documents) == 1 else {"runs": documents}
 
@@ -159,24 +167,6 @@ def as_json(
 def documents_of(document: Row) -> list[Row]:
     """What `as_json` says of each run."""
     return list(document.get("runs", [document]))
-
-
-def _document(run: Row, totals: Row, failures: Sequence[Row]) -> Row:
-    failed = [one for one in failures if _name(one) == _name(run)]
-    left_out = {*ABOUT_THE_RUN, "alike"}
-    return {
-        "run": {name: run[name] for name in RUN},
-        "totals": {**{name: run[name] for name in STANDING}, **totals},
-        "failures": [
-            {name: value for name, value in one.items() if name not in left_out} for one in failed
-        ],
-    }
-
-
-def _totals(db: duckdb.DuckDBPyConnection, runs: Sequence[FoundRun]) -> dict[tuple[str, str], Row]:
-    given = {"run_ids": [run.run_id for run in runs], "models": [run.model for run in runs]}
-    found = rows(query(db, "summaries/failure_totals", given))
-    return {_name(row): {name: row[name] for name in NONE_FAILED} for row in found}
 
 
 def _name(row: Row) -> tuple[str, str]:

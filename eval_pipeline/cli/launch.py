@@ -287,7 +287,7 @@ def _conclude_analysis(
     scope: Scope, settings: Settings, summary: LaunchSummary, *, as_json: bool
 ) -> None:
     with results(settings) as db:
-        reports = reports_on(db, settings, [FoundRun.of(row) for row in scope.runs])
+        reports = reports_on(db, settings, scope.runs)
     # That an analyst refuses, say, is its last word for now, and explains nothing.
     unexplained = any(one["unexplained"] for one in reports)
     how = End.FAILED if summary.how is End.DONE and unexplained else summary.how

@@ -2,10 +2,9 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
-from itertools import chain
 from pathlib import Path
 
 from eval_pipeline.journal.files import (
@@ -48,19 +47,6 @@ class _Gathered:
     count: int = 0
     size: int = 0
     longest: int = 0
-
-    def write(self, lines: Iterator[bytes]) -> None:
-        """Write as many of the lines as go into one file."""
-        self.files.append(self.folder / f"{len(self.files):06}.lines")
-        written = 0
-        with self.files[-1].open("wb") as file:
-            for line in lines:
-                written += file.write(line)
-                self.count += 1
-                self.longest = max(self.longest, len(line))
-                if written >= BYTES_AT_ONCE:
-                    break
-        self.size += written
 
 
 def compact(
@@ -130,10 +116,17 @@ def _is_worth_it(paths: list[Path]) -> bool:
 
 
 def _gather(paths: list[Path], record: type[Record], workshop: Path) -> _Gathered:
-    lines = (as_line(one) for path in paths for one in read_file(path, record))
-    gathered = _Gathered(workshop)
-    for line in lines:
-        gathered.write(chain([line], lines))
+    gathered, room = _Gathered(workshop), 0
+    with ExitStack() as opened:
+        for line in (as_line(one) for path in paths for one in read_file(path, record)):
+            if room <= 0:
+                opened.close()
+                gathered.files.append(workshop / f"{len(gathered.files):06}.lines")
+                file, room = opened.enter_context(gathered.files[-1].open("wb")), BYTES_AT_ONCE
+            room -= file.write(line)
+            gathered.count += 1
+            gathered.size += len(line)
+            gathered.longest = max(gathered.longest, len(line))
     return gathered
 
 

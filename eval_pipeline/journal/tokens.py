@@ -3,8 +3,8 @@
 import hmac
 import re
 import secrets
-from collections.abc import Collection, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Collection, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
@@ -69,7 +69,7 @@ class Tokens:
         secret = PREFIX + secrets.token_urlsafe(32)
         chosen = tuple(scope for scope in TokenScope if scope in scopes)
         token = Token(name=name, scopes=chosen, sha256=_hashed(secret), created_at=now())
-        with self._locked():
+        with self._lock():
             kept = self.list()
             if any(one.name == name for one in kept):
                 raise TokenError(f"There is a token {name} already: choose another name.")
@@ -90,7 +90,7 @@ class Tokens:
 
     def revoke(self, name: str) -> None:
         """Delete the token."""
-        with self._locked():
+        with self._lock():
             kept = self.list()
             left = [one for one in kept if one.name != name]
             if len(left) == len(kept):
@@ -107,9 +107,9 @@ class Tokens:
         for one in self.list():
             if hmac.compare_digest(one.sha256, hashed):
                 found = one
-        if found is not None and _is_due(found):
+        if found and (not found.last_used_at or now() - found.last_used_at >= NOTED_EVERY):
             # A valid token is accepted even where its use cannot be noted.
-            with suppress(OSError, Timeout), self._locked():
+            with suppress(OSError, Timeout), self._lock():
                 used = {"last_used_at": now()}
                 self._write(
                     one.model_copy(update=used) if one.name == found.name else one
@@ -117,20 +117,14 @@ class Tokens:
                 )
         return found
 
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
+    def _lock(self) -> FileLock:
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(self.path.with_suffix(".lock"), timeout=LONGEST_WAIT_S, thread_local=False)
-        with lock:
-            yield
+        path = self.path.with_suffix(".lock")
+        return FileLock(path, timeout=LONGEST_WAIT_S, thread_local=False)
 
     def _write(self, tokens: Iterable[Token]) -> None:
         content = _TokenFile(tokens=tuple(tokens)).model_dump_json(indent=2).encode()
         swap_in(self.path, content, secret=True)
-
-
-def _is_due(token: Token) -> bool:
-    return token.last_used_at is None or now() - token.last_used_at >= NOTED_EVERY
 
 
 def _hashed(secret: str) -> str:

@@ -196,7 +196,7 @@ class Deployment(Record):
     production: bool = False
     branch: Name = "main"
     data_dir: Path | None = None
-    gateways: tuple[Name, ...] | None = None
+    gateways: Annotated[tuple[Name, ...], Field(min_length=1)] | None = None
     budget: Budget | None = None
     # The folder of the Dagster instance's dagster.yaml.
     dagster_home: Path | None = None

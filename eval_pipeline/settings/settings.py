@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar
@@ -201,13 +201,12 @@ class Settings(Record):
 
     def override(self, model: Model) -> Override:
         """Return the model's overrides; those of its exact id win over those of all providers."""
-        found = [self.overrides.get(name) for name in (model.unpinned_id, model.id)]
-        values: dict[str, Any] = {}
-        for one in filter(None, found):
-            extra = {**values.get("extra", {}), **one.extra}
-            values |= {name: getattr(one, name) for name in one.model_fields_set}
-            values["extra"] = extra
-        return Override(**values)
+        values: dict[str, Any] = {"extra": {}}
+        for name in (model.unpinned_id, model.id):
+            said = self.overrides.get(name, Override())
+            extra = {**values["extra"], **said.extra}
+            values |= {**said.model_dump(exclude_none=True), "extra": extra}
+        return Override.model_validate(values)
 
     @classmethod
     def of_deployment(cls, name: str) -> Self:
@@ -222,28 +221,50 @@ class Settings(Record):
         path = Path(given.get("EVALS_SETTINGS", SETTINGS_FILE)).absolute()
         env = with_dotenv(given, path.parent)
         values = read_toml(path)
-        _refuse_no_sandbox(values, path.name)
         _complete_deployments(values)
         sources = apply_environment(values, env)
-        _apply_deployment(values, sources, path.name)
-        values |= {"root": path.parent, "keys": keys(_key_variables(values), env)}
-        values |= {"means_production": bool(env.get(PRODUCTION)), "branch": _branch(env)}
-        _refuse_no_address(values["keys"].get(WEBHOOK))
+        values |= {"root": path.parent, "means_production": bool(env.get(PRODUCTION))}
+        values["branch"] = _branch(env)
         try:
-            return cls.model_validate(values)
+            settings = cls.model_validate(values)._deployed(path.name, sources)
         except ValidationError as error:
             raise SettingsError(explain(error, path.name, sources)) from None
+        if settings.coding.isolation == "none":  # which is allowed per launch only
+            raise SettingsError(
+                f"{path.name}: coding.isolation: must be bwrap or container; to do without a "
+                "sandbox, say so in each launch (--unsafe-no-sandbox)."
+            )
+        secrets = keys(settings._key_variables(), env)
+        _refuse_no_address(secrets.get(WEBHOOK))
+        hidden = {name: SecretStr(secret) for name, secret in secrets.items()}
+        return settings.model_copy(update={"keys": hidden})
 
+    def _deployed(self, source: str, sources: Collection[tuple[str, ...]]) -> Self:
+        """Let the deployment win over the rest of the file, and the environment over both."""
+        if self.deployment not in (DEFAULT, *self.deployments):
+            names = ", ".join(sorted({DEFAULT, *self.deployments}))
+            raise SettingsError(f"{source}: deployment: must be one of: {names}.")
+        here, changes = self.here, dict[str, Any]()
+        if here.data_dir is not None and ("data_dir",) not in sources:
+            changes["data_dir"] = here.data_dir
+        if (budget := here.budget) is not None:
+            ours = {one for one in budget.model_fields_set if ("budget", one) not in sources}
+            changes["budget"] = self.budget.model_copy(update=budget.model_dump(include=ours))
+        if here.gateways is not None:
+            known = {gateway.name for gateway in self.gateways}
+            if missing := [name for name in here.gateways if name not in known]:
+                raise SettingsError(
+                    f"{source}: deployments.{self.deployment}.gateways: no gateway is named "
+                    f"'{missing[0]}'."
+                )
+            changes["gateways"] = tuple(one for one in self.gateways if one.name in here.gateways)
+        return self.model_copy(update=changes)
 
-def _table(values: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Return the table of that name; a value that is none is reported when it is checked."""
-    value = values.get(name)
-    return value if isinstance(value, dict) else {}
-
-
-def _gateway_tables(values: Mapping[str, Any]) -> list[dict[str, Any]]:
-    gateways = values.get("gateways")
-    return [one for one in gateways if isinstance(one, dict)] if isinstance(gateways, list) else []
+    def _key_variables(self) -> list[str]:
+        """Return the variables of keys: those of gateways' kinds, and those that gateways name."""
+        known = {"HF_TOKEN", WEBHOOK, TOKEN, CONVEX_KEY, *KEY_VARIABLES.values()}
+        named = {one.api_key_variable for one in self.gateways if one.api_key_variable}
+        return sorted(known | named)
 
 
 def _complete_deployments(values: dict[str, Any]) -> None:
@@ -251,38 +272,10 @@ def _complete_deployments(values: dict[str, Any]) -> None:
 
     So it is known which deployment results belong to, by whatever name and variables they are used.
     """
-    for said in _table(values, "deployments").values():
+    deployments = values.get("deployments")
+    for said in deployments.values() if isinstance(deployments, dict) else ():
         if isinstance(said, dict):
             said.setdefault("data_dir", values.get("data_dir", DATA))
-
-
-def _apply_deployment(
-    values: dict[str, Any], sources: Mapping[tuple[str, ...], str], source: str
-) -> None:
-    """Let the deployment win over the rest of the file, and the environment over both."""
-    name, known = values.get("deployment", DEFAULT), _table(values, "deployments")
-    if name not in (DEFAULT, *known):
-        names = ", ".join(sorted({DEFAULT, *known}))
-        raise SettingsError(f"{source}: deployment: must be one of: {names}.")
-    said = _table(known, name)
-    if "data_dir" in said and ("data_dir",) not in sources:
-        values["data_dir"] = said["data_dir"]
-    if (budget := _table(said, "budget")) and isinstance(values.setdefault("budget", {}), dict):
-        from_environment = {field[1] for field in sources if field[0] == "budget"}
-        ours = {name: one for name, one in budget.items() if name not in from_environment}
-        values["budget"].update(ours)
-    if isinstance(wanted := said.get("gateways"), list):
-        listed = [gateway.get("name") for gateway in _gateway_tables(values)]
-        if missing := [one for one in wanted if one not in listed]:
-            raise SettingsError(
-                f"{source}: deployments.{name}.gateways: no gateway is named '{missing[0]}'."
-            )
-        others = [one for one in listed if one not in wanted]
-        values["gateways"] = [
-            one
-            for one in values.get("gateways", [])
-            if not (isinstance(one, dict) and one.get("name") in others)
-        ]
 
 
 def _branch(env: Mapping[str, str]) -> str | None:
@@ -295,15 +288,6 @@ def _branch(env: Mapping[str, str]) -> str | None:
     return reference.removeprefix(_BRANCHES)
 
 
-def _refuse_no_sandbox(values: Mapping[str, Any], source: str) -> None:
-    """Raise if the file turns the sandbox off for good; that is allowed per launch only."""
-    if _table(values, "coding").get("isolation") == "none":
-        raise SettingsError(
-            f"{source}: coding.isolation: must be bwrap or container; to do without a sandbox, "
-            "say so in each launch (--unsafe-no-sandbox)."
-        )
-
-
 def _refuse_no_address(webhook: str | None) -> None:
     try:
         HttpUrl(webhook or "https://nowhere")
@@ -312,13 +296,6 @@ def _refuse_no_address(webhook: str | None) -> None:
             f"environment variable {WEBHOOK}: must be an address that begins with https:// "
             "(or http://)."
         ) from None
-
-
-def _key_variables(values: Mapping[str, Any]) -> list[str]:
-    """Return the variables of keys: those of the gateways' kinds, and those that gateways name."""
-    known = {"HF_TOKEN", WEBHOOK, TOKEN, CONVEX_KEY, *KEY_VARIABLES.values()}
-    named = [gateway.get("api_key_variable") for gateway in _gateway_tables(values)]
-    return sorted(known | {variable for variable in named if isinstance(variable, str)})
 
 
 def _spellings(secret: str) -> set[str]:

@@ -16,7 +16,7 @@ from filelock import FileLock
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
 
-from eval_pipeline.analysis.failures import WRONG, failures_of
+from eval_pipeline.analysis.failures import WRONG
 from eval_pipeline.analysis.patterns import patterns_of
 from eval_pipeline.analysis.report.data import (
     ReportData,
@@ -54,7 +54,7 @@ from eval_pipeline.analysis.report.summary import (
 from eval_pipeline.hashing import fingerprint
 from eval_pipeline.journal.files import swap_in
 from eval_pipeline.records.diagnosis import Classification
-from eval_pipeline.results.runs import FoundRun, Row, run_rows
+from eval_pipeline.results.runs import Row, failed_replies, run_rows
 from eval_pipeline.settings.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -99,7 +99,7 @@ def _report(
     known: Sequence[Row],
     when: datetime,
 ) -> Reported:
-    failures = failures_of(db, [FoundRun.of(run)])
+    failures = failed_replies(db, [run])
     reported = Reported(run, counts(failures), None)
     if not any(one["classification"] for one in failures):
         return reported
@@ -118,23 +118,17 @@ def fail_if_not_written(reported: Sequence[Reported]) -> None:
         raise ReportError("\n".join(errors))
 
 
-def reports_on(
-    db: duckdb.DuckDBPyConnection, settings: Settings, runs: Sequence[FoundRun]
-) -> list[Row]:
+def reports_on(db: duckdb.DuckDBPyConnection, settings: Settings, runs: Sequence[Row]) -> list[Row]:
     """Return per run the counts of its failures, and the paths of its report and edited copies."""
-    simulated = {(row["run_id"], row["model"]) for row in run_rows(db, ()) if row["simulated"]}
     return [
         {
-            "run_id": run.run_id,
-            "model": run.model,
-            "experiment": run.experiment,
-            "simulated": (run.run_id, run.model) in simulated,
-            **counts(failures_of(db, [run])),
+            **{name: run[name] for name in ("run_id", "model", "experiment", "simulated")},
+            **counts(failed_replies(db, [run])),
             "path": str(path) if path else None,
             "kept": list(map(str, edited_copies(path))) if path else [],
         }
         for run in runs
-        for path in [known_report(settings.reports, run.run_id, run.model)]
+        for path in [known_report(settings.reports, run["run_id"], run["model"])]
     ]
 
 
