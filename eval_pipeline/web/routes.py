@@ -1,6 +1,6 @@
 """Addresses of pages, and the records that a page is made from and made into."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode
@@ -122,6 +122,10 @@ class View:
     links: Links
     asked: QueryParams = field(default_factory=QueryParams)
     """The parameters after the ? of the address."""
+
+    def run_links(self, runs: Sequence[Row]) -> list[str]:
+        """Return the links from this page to runs."""
+        return [self.links.to(run_path(run["run_id"], run["model"])) for run in runs]
 
 
 @dataclass(frozen=True)
