@@ -88,7 +88,7 @@ def sync(
 ) -> None:
     """Copy the runs of another deployment into this one; what is here stays as it is."""
     from eval_pipeline.interop.remote.receive import Receiver
-    from eval_pipeline.interop.remote.transfer import sync_run
+    from eval_pipeline.interop.remote.transfer import copy_run
     from eval_pipeline.journal import RUNS, Journal
     from eval_pipeline.journal.deployment import refuse_production
     from eval_pipeline.settings.loading import SettingsError
@@ -104,19 +104,24 @@ def sync(
     here = Receiver(open_warehouse(settings))
     names = [(run.model, run.run_id) for run in journal.read(RUNS)]
     synced = [
-        sync_run(journal, here, name, run_id) for name, run_id in names if name in (model or [name])
+        copy_run(journal, here, name, run_id) for name, run_id in names if name in (model or [name])
     ]
     here.warehouse.publish()
     changed = [one for one in synced if one.is_changed]
     if as_json:
-        print_json({"runs": len(synced), "changed": [one._asdict() for one in changed]})
+        print_json({"runs": len(synced), "changed": [_changes(one) for one in changed]})
         return
     for one in changed:
         say(
-            f"{one.model}, run {one.run_id[:8]}: {one.predictions} new answers, "
-            f"{one.judgements} new verdicts."
+            f"{one.model}, run {one.run_id[:8]}: {one.predictions.new} new answers, "
+            f"{one.judgements.new} new verdicts."
         )
     say(f"{len(synced)} runs of {source}, {len(changed)} of them with something new.")
+
+
+def _changes(copied: "Pushed") -> dict[str, object]:
+    about = {"run_id": copied.run_id, "model": copied.model, "is_new": copied.is_new}
+    return {**about, "predictions": copied.predictions.new, "judgements": copied.judgements.new}
 
 
 tokens = typer.Typer(no_args_is_help=True, help="Who may read and write over the API.")

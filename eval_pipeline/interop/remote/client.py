@@ -108,36 +108,37 @@ class Server:
 
     def open_run(self, wanted: messages.RunToOpen) -> messages.OpenedRun:
         """Open the run there, unless it is open."""
-        return self.post(messages.RUNS_PATH, messages.OpenedRun, [as_line(wanted)], messages.JSON)
+        return self.post(messages.RUNS_PATH, messages.OpenedRun, [as_line(wanted)])
 
     def take_predictions(
         self, run_id: str, model: str, predictions: Sequence[Prediction]
     ) -> messages.Received:
         """Send a batch of predictions of an open run."""
-        batch = messages.Predictions(predictions=tuple(predictions))
-        return self._post_batch(f"{_path(run_id, model)}/predictions", batch)
+        batch = as_line(messages.Predictions(predictions=tuple(predictions)))
+        return self.post(f"{_path(run_id, model)}/predictions", messages.Received, [batch])
 
     def take_judgements(
         self, run_id: str, model: str, judgements: Sequence[Judgement]
     ) -> messages.Received:
         """Send a batch of verdicts on predictions that were sent before."""
-        batch = messages.Judgements(judgements=tuple(judgements))
-        return self._post_batch(f"{_path(run_id, model)}/judgements", batch)
+        batch = as_line(messages.Judgements(judgements=tuple(judgements)))
+        return self.post(f"{_path(run_id, model)}/judgements", messages.Received, [batch])
 
     def close(self, run_id: str, model: str) -> messages.ClosedRun:
         """Have the run published there."""
         return self.post(f"{_path(run_id, model)}/close", messages.ClosedRun)
 
-    def _post_batch(self, path: str, batch: Record) -> messages.Received:
-        return self.post(path, messages.Received, [as_line(batch)], messages.JSON)
-
     def post(
-        self, path: str, answer: type[M], content: Iterable[bytes] = (), media_type: str = ""
+        self,
+        path: str,
+        answer: type[M],
+        content: Iterable[bytes] = (),
+        media_type: str = messages.JSON,
     ) -> M:
         """Return the server's answer to this content; retry as long as that may help."""
         began, attempt = time.monotonic(), 0
-        packed = _packed(content) if media_type else b""
-        headers = {"Content-Type": media_type, "Content-Encoding": "gzip"} if media_type else {}
+        packed = _packed(content) if content else b""
+        headers = {"Content-Type": media_type, "Content-Encoding": "gzip"} if content else {}
         while True:
             attempt += 1
             try:

@@ -4,10 +4,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
 from eval_pipeline.errors import RunError
+from eval_pipeline.evaluation.state import repeat_if_compacted
 from eval_pipeline.gateways.catalog import PreviousCatalog
 from eval_pipeline.interop.remote.client import PushError, Server
 from eval_pipeline.interop.remote.messages import MOST_BYTES, MOST_RECORDS, Received, RunToOpen
-from eval_pipeline.interop.remote.receive import Receiver, retry_compacted
+from eval_pipeline.interop.remote.receive import Receiver
 from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, SIGHTINGS, VERSIONS, Journal
 from eval_pipeline.journal.files import as_line
 from eval_pipeline.records.item import BenchmarkVersion
@@ -28,7 +29,7 @@ class Sent(NamedTuple):
 
 
 class Pushed(NamedTuple):
-    """The result of pushing a run."""
+    """The result of copying a run."""
 
     run_id: str
     model: str
@@ -37,19 +38,9 @@ class Pushed(NamedTuple):
     predictions: Sent
     judgements: Sent
 
-
-class Synced(NamedTuple):
-    """The new records of a run that was synced."""
-
-    run_id: str
-    model: str
-    is_new: bool
-    predictions: int
-    judgements: int
-
     @property
     def is_changed(self) -> bool:
-        return bool(self.is_new or self.predictions or self.judgements)
+        return bool(self.is_new or self.predictions.new or self.judgements.new)
 
 
 def chosen_runs(found: Sequence[FoundRun], models: Sequence[str]) -> list[FoundRun]:
@@ -63,22 +54,14 @@ def chosen_runs(found: Sequence[FoundRun], models: Sequence[str]) -> list[FoundR
 
 def push_run(journal: Journal, server: Server, model: str, run_id: str) -> Pushed:
     """Send the run with its benchmark version; after an interruption, send it again."""
-
-    def push() -> Pushed:
-        pushed = _copy(journal, server, model, run_id)
-        server.close(run_id, model)
-        return pushed
-
-    return retry_compacted(push)
+    pushed = copy_run(journal, server, model, run_id)
+    server.close(run_id, model)
+    return pushed
 
 
-def sync_run(source: Journal, here: Receiver, model: str, run_id: str) -> Synced:
-    """Copy the run with its benchmark version to this deployment; it may be repeated."""
-    copied = retry_compacted(lambda: _copy(source, here, model, run_id))
-    return Synced(run_id, model, copied.is_new, copied.predictions.new, copied.judgements.new)
-
-
-def _copy(source: Journal, to: Server | Receiver, model: str, run_id: str) -> Pushed:
+@repeat_if_compacted
+def copy_run(source: Journal, to: Server | Receiver, model: str, run_id: str) -> Pushed:
+    """Copy the run with its benchmark version; it may be repeated."""
     run = next(source.read_file(RUNS, model, run_id))
     for version in source.read(VERSIONS):
         if version.benchmark_version == run.benchmark_version:
