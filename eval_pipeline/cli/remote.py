@@ -29,8 +29,12 @@ def push(
 
     What is there already is left as it is, so that it may be repeated, also if it was interrupted.
     """
-    from eval_pipeline.interop.remote.client import Server, checked_address
-    from eval_pipeline.interop.remote.transfer import chosen_runs, push_run
+    from eval_pipeline.interop.remote.transfer import (
+        Server,
+        checked_address,
+        chosen_runs,
+        push_run,
+    )
     from eval_pipeline.journal import RUNS
     from eval_pipeline.journal.deployment import open_journal
     from eval_pipeline.results.runs import find_runs

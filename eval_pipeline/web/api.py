@@ -8,8 +8,8 @@ from eval_pipeline.analysis.failures import as_json as failures_document
 from eval_pipeline.evaluation.item_prompt import Chosen
 from eval_pipeline.results.queries import query, rows
 from eval_pipeline.results.runs import FoundRun, find_runs, model_rows, rows_of, run_rows
-from eval_pipeline.results.side_by_side import compare_sides
 from eval_pipeline.web.pages import runs as run_pages
+from eval_pipeline.web.pages.compare import two_sides
 from eval_pipeline.web.pages.items import planned
 from eval_pipeline.web.pages.leaderboard import (
     all_versions,
@@ -167,15 +167,10 @@ def benchmark_versions(view: View, at: Parts) -> Row:
 )
 def compare(view: View, at: Parts) -> Row:
     """Two models or runs, paired item by item."""
-    sides = view.asked.get("a"), view.asked.get("b")
-    if not all(sides):
+    one, other = view.asked.get("a"), view.asked.get("b")
+    if not (one and other):
         raise AskedError("Name two models or runs: ?a=…&b=…")
-    found = compare_sides(
-        view.db,
-        *map(str, sides),
-        experiment=view.asked.get("experiment") or view.settings.experiment,
-        judge=view.asked.get("judge"),
-    )
+    found = two_sides(view, one, other)
     paired = found.compared.paired
     return {
         "a": vars(found.a),
