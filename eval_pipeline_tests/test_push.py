@@ -20,15 +20,19 @@ from eval_pipeline.defs.sensors import build_discovery
 from eval_pipeline.errors import RunError
 from eval_pipeline.evaluation.predict import Launch
 from eval_pipeline.gateways.limits import RetryPolicy
-from eval_pipeline.interop.remote import transfer
-from eval_pipeline.interop.remote.client import (
+from eval_pipeline.interop.remote import messages, transfer
+from eval_pipeline.interop.remote.messages import MOST_RECORDS, ClosedRun, Received
+from eval_pipeline.interop.remote.transfer import (
+    Pushed,
     PushError,
+    Sent,
     Server,
     WrongAddressError,
+    batches,
     checked_address,
+    chosen_runs,
+    push_run,
 )
-from eval_pipeline.interop.remote.messages import MOST_RECORDS, ClosedRun, Received
-from eval_pipeline.interop.remote.transfer import Pushed, Sent, batches, chosen_runs, push_run
 from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, SIGHTINGS, Journal, ReadOnlyError
 from eval_pipeline.journal.deployment import open_journal
 from eval_pipeline.records.model import Sighting
@@ -119,7 +123,7 @@ def test_a_run_that_was_pushed_shows_the_same_numbers_in_both_places(
 def test_what_was_interrupted_half_way_is_continued(
     source: Journal, there: Deployment, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transfer, "MOST_RECORDS", 1)
+    monkeypatch.setattr(messages, "MOST_RECORDS", 1)
     posts, post = [], Server.post
 
     def until_killed(self: Server, path: str, *rest: Any) -> Any:

@@ -299,8 +299,12 @@ def push(
 
     What is there already is left as it is, so that it may be repeated, also if it was interrupted.
     """
-    from eval_pipeline.interop.remote.client import Server, checked_address
-    from eval_pipeline.interop.remote.transfer import chosen_runs, push_run
+    from eval_pipeline.interop.remote.transfer import (
+        Server,
+        checked_address,
+        chosen_runs,
+        push_run,
+    )
     from eval_pipeline.journal import RUNS
     from eval_pipeline.results.runs import find_runs
     from eval_pipeline.settings.loading import SettingsError
@@ -344,7 +348,7 @@ def sync(
 ) -> None:
     """Copy the runs of another deployment into this one; what is here stays as it is."""
     from eval_pipeline.interop.remote.receive import Receiver
-    from eval_pipeline.interop.remote.transfer import sync_run
+    from eval_pipeline.interop.remote.transfer import copy_run
     from eval_pipeline.journal import RUNS, Journal
     from eval_pipeline.settings.loading import SettingsError
 
@@ -358,17 +362,22 @@ def sync(
     here = Receiver(open_warehouse(settings))
     names = [(run.model, run.run_id) for run in journal.read(RUNS)]
     synced = [
-        sync_run(journal, here, name, run_id) for name, run_id in names if name in (model or [name])
+        copy_run(journal, here, name, run_id) for name, run_id in names if name in (model or [name])
     ]
     here.warehouse.publish()
     changed = [one for one in synced if one.is_changed]
     report(
-        {"runs": len(synced), "changed": changed},
+        {"runs": len(synced), "changed": [_changes(one) for one in changed]},
         *(
-            f"{one.model}, run {one.run_id[:8]}: {one.predictions} new answers, "
-            f"{one.judgements} new verdicts."
+            f"{one.model}, run {one.run_id[:8]}: {one.predictions.new} new answers, "
+            f"{one.judgements.new} new verdicts."
             for one in changed
         ),
         f"{len(synced)} runs of {source}, {len(changed)} of them with something new.",
         as_json=as_json,
     )
+
+
+def _changes(copied: "Pushed") -> dict[str, object]:
+    about = {"run_id": copied.run_id, "model": copied.model, "is_new": copied.is_new}
+    return {**about, "predictions": copied.predictions.new, "judgements": copied.judgements.new}

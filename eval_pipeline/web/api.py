@@ -8,10 +8,16 @@ from eval_pipeline.analysis.failures import as_json as failures_document
 from eval_pipeline.evaluation.item_prompt import Chosen
 from eval_pipeline.results.queries import query, rows
 from eval_pipeline.results.runs import FoundRun, find_runs, model_rows, rows_of, run_rows
-from eval_pipeline.results.side_by_side import compare_sides
 from eval_pipeline.web.pages import runs as run_pages
+from eval_pipeline.web.pages.compare import two_sides
 from eval_pipeline.web.pages.items import planned
-from eval_pipeline.web.pages.leaderboard import all_versions, left_out
+from eval_pipeline.web.pages.leaderboard import (
+    all_versions,
+    find_version,
+    left_out,
+    published_version,
+)
+from eval_pipeline.web.pages.models import described
 from eval_pipeline.web.routes import (
     AskedError,
     NotThereError,
@@ -61,7 +67,7 @@ def _at(address: str, *parts: str, **asked: str) -> Callable[[Make], Make]:
 def leaderboard(view: View, at: Parts) -> Row:
     """The leaderboard, and which runs are not on it."""
     suite, category, version = (view.asked.get(name) for name in ("suite", "category", "version"))
-    about = _version(view, version)
+    about = published_version(view) if version is None else find_version(view, version)
     if about is None or about["is_published"]:
         slice_of = {"suite": suite, "category": category}
         found = rows(query(view.db, "viewer/leaderboard", slice_of))
@@ -79,11 +85,7 @@ def models(view: View, at: Parts) -> Row:
 @_at(f"{ROOT}/models/{{model}}", "runs")
 def model(view: View, at: Parts) -> Row:
     """One model with its runs."""
-    name = find_model(view, at["model"])
-    about = next(iter(rows(query(view.db, "viewer/model", {"model": name}))), None)
-    if about is None:
-        raise NotThereError(f"There is no model {name}.")
-    runs = [run for run in run_rows(view.db, _at_work(view)) if run["model"] == name]
+    about, runs = described(view, at["model"], _at_work(view))
     return {"model": about, "runs": runs}
 
 
@@ -96,16 +98,11 @@ def model(view: View, at: Parts) -> Row:
 )
 def runs(view: View, at: Parts) -> Row:
     """Runs, the newest first."""
-    wanted = {name: view.asked[name] for name in ("model", "experiment") if name in view.asked}
-    found = [
-        run
-        for run in run_rows(view.db, _at_work(view))
-        if all(run[name] == value for name, value in wanted.items())
-    ]
-    shown = run_pages.page_of(
-        found, parse_page_number(view.asked.get("page", "1")), run_pages.RUNS_A_PAGE
-    )
-    return {"runs": shown.entries, "page": shown.page, "pages": shown.pages}
+    found, page = run_rows(view.db, _at_work(view)), parse_page_number(view.asked.get("page", "1"))
+    for name in ("model", "experiment"):
+        found = [run for run in found if run[name] == view.asked.get(name, run[name])]
+    entries, pages = run_pages.page_of(found, page)
+    return {"runs": entries, "page": page, "pages": pages}
 
 
 @_at(f"{ROOT}/runs/{{run_id}}", "runs")
@@ -128,8 +125,7 @@ def run(view: View, at: Parts) -> Row:
     """One run with its categories, steps and outcomes."""
     found = _run(view, at)
     (about,) = rows_of(view.db, _at_work(view), [found])
-    named = {"run_id": found.run_id, "model": found.model}
-    return {"run": about, "outcomes": rows(query(view.db, "viewer/outcomes", named))}
+    return {"run": about, "outcomes": run_pages.outcomes(view, about)}
 
 
 @_at(f"{RUN}/failures")
@@ -171,15 +167,10 @@ def benchmark_versions(view: View, at: Parts) -> Row:
 )
 def compare(view: View, at: Parts) -> Row:
     """Two models or runs, paired item by item."""
-    sides = view.asked.get("a"), view.asked.get("b")
-    if not all(sides):
+    one, other = view.asked.get("a"), view.asked.get("b")
+    if not (one and other):
         raise AskedError("Name two models or runs: ?a=…&b=…")
-    found = compare_sides(
-        view.db,
-        *map(str, sides),
-        experiment=view.asked.get("experiment") or view.settings.experiment,
-        judge=view.asked.get("judge"),
-    )
+    found = two_sides(view, one, other)
     paired = found.compared.paired
     return {
         "a": vars(found.a),
@@ -197,16 +188,6 @@ def compare(view: View, at: Parts) -> Row:
 
 def _at_work(view: View) -> list[str]:
     return [one.run_id for one in view.tail.at_work()]
-
-
-def _version(view: View, name: str | None) -> Row | None:
-    known = all_versions(view)
-    if name is None:
-        return next((one for one in known if one["is_published"]), None)
-    found = next((one for one in known if one["benchmark_version"] == name), None)
-    if found is None:
-        raise NotThereError(f"There is no benchmark version {name}.")
-    return found
 
 
 def _run(view: View, at: Parts) -> FoundRun:

@@ -12,7 +12,6 @@ from typing import Any
 
 import duckdb
 
-from eval_pipeline.errors import MendableError
 from eval_pipeline.evaluation.doctor.report import State
 from eval_pipeline.evaluation.doctor.storage import MEGABYTE, room
 from eval_pipeline.journal import RUNS
@@ -24,13 +23,9 @@ from eval_pipeline.settings.settings import Settings
 KEPT_S = 1.0
 LONGEST_S = 5.0
 """A disk that has not answered by then hangs."""
-WELL = "ok"
+WELL, WRITABLE = "ok", os.W_OK | os.X_OK
 HELD = "Conflicting lock"
 """DuckDB's words for a file that is being written: readers get a fresh copy."""
-
-
-class UnfitError(MendableError):
-    """A check failed; the message says what is wrong."""
 
 
 @dataclass(frozen=True)
@@ -72,57 +67,47 @@ class Health:
 
 def look(settings: Settings) -> Report:
     """Run all checks, at the cost of opening a file."""
-    return Report({name: _words(check, settings) for name, check in _CHECKS.items()})
+    checks = {"results": _results, "journal": _journal, "disk": _disk}
+    return Report({name: _words(check, settings) for name, check in checks.items()})
 
 
-def _words(check: Callable[[Settings], None], settings: Settings) -> str:
+def _words(check: Callable[[Settings], str], settings: Settings) -> str:
     try:
-        check(settings)
-    except UnfitError as error:
-        return str(error)
+        return check(settings)
     except OSError as error:
         return f"It can not be used ({error.strerror})."
     except Exception as error:  # noqa: BLE001  (what breaks one check must not end the others)
         return f"It can not be read ({type(error).__name__}): evals doctor"
-    return WELL
 
 
-def _results(settings: Settings) -> None:
+def _results(settings: Settings) -> str:
     if not settings.database.exists():
-        raise UnfitError("There are none: evals rebuild")
+        return "There are none: evals rebuild"
     try:
         with opened(settings.database) as db:
-            version = schema_version(db)
+            is_newer = schema_version(db) > VERSION
     except duckdb.IOException as error:
         if HELD in str(error):
-            return
+            return WELL
         raise
-    if version > VERSION:
-        raise UnfitError("They were written by a newer version of eval_pipeline: update.")
+    return "They were written by a newer version of eval_pipeline: update." if is_newer else WELL
 
 
-def _journal(settings: Settings) -> None:
+def _journal(settings: Settings) -> str:
     journal = open_journal(settings)
     if not journal.root.is_dir():
         # Where nothing was ever evaluated there is none yet.
         with opened(settings.database) as db:
-            if db.sql("select 1 from runs limit 1").fetchone() is not None:
-                raise UnfitError("It is gone: mount or restore it.")
-        return
+            has_runs = db.sql("select 1 from runs limit 1").fetchone() is not None
+        return "It is gone: mount or restore it." if has_runs else WELL
     journal.parts(RUNS)  # refuses what a newer version wrote
     # In production only the API writes.
-    if settings.production is None and not os.access(journal.root, os.W_OK | os.X_OK):
-        raise UnfitError("It can not be written.")
+    is_ours = settings.production is None
+    return "It can not be written." if is_ours and not os.access(journal.root, WRITABLE) else WELL
 
 
-def _disk(settings: Settings) -> None:
+def _disk(settings: Settings) -> str:
     if any(one.state is State.WRONG for one in room("disk", settings.data, settings.database)):
         free = shutil.disk_usage(settings.data).free // MEGABYTE
-        raise UnfitError(f"Too little is free ({free} MB): make room.")
-
-
-_CHECKS: Mapping[str, Callable[[Settings], None]] = {
-    "results": _results,
-    "journal": _journal,
-    "disk": _disk,
-}
+        return f"Too little is free ({free} MB): make room."
+    return WELL

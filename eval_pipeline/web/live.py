@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -24,10 +24,7 @@ from eval_pipeline.journal.locks import running_run_ids
 
 LOOK_EVERY_S = 1.0
 Brief = PredictionBrief | JudgementBrief
-BRIEFS: tuple[Stream[PredictionBrief] | Stream[JudgementBrief], ...] = (
-    PREDICTION_BRIEFS,
-    JUDGEMENT_BRIEFS,
-)
+Briefs = Stream[PredictionBrief] | Stream[JudgementBrief]
 
 
 @dataclass(frozen=True)
@@ -51,15 +48,14 @@ class _Tail:
     """The part of a file that was read, and by reply whether its last line is a result."""
 
     offset: int = 0
-    last: dict[tuple[str, ...], bool] = field(default_factory=dict)
+    last: dict[Hashable, bool] = field(default_factory=dict)
 
     def note(self, brief: Brief) -> None:
         match brief:
             case PredictionBrief():
-                key = (brief.suite, brief.item_id, str(brief.sample))
-                self.last[key] = brief.outcome.is_result
+                self.last[brief.key, brief.sample] = brief.outcome.is_result
             case JudgementBrief():
-                self.last[(brief.prediction_id,)] = brief.score is not None
+                self.last[brief.prediction_id] = brief.score is not None
 
 
 class JournalTail:
@@ -124,7 +120,8 @@ class JournalTail:
 
     def _progress(self, run: PastRun, *, at_work: bool) -> Progress:
         with self._lock:
-            answers, verdicts = (self._last_results(stream, run) for stream in BRIEFS)
+            answers = self._last_results(PREDICTION_BRIEFS, run)
+            verdicts = self._last_results(JUDGEMENT_BRIEFS, run)
         items = len(orjson.loads(run.plan_text)) if run.plan_text else len(run.plan)
         return Progress(
             run.run_id,
@@ -139,10 +136,8 @@ class JournalTail:
             at_work=at_work,
         )
 
-    def _last_results(
-        self, stream: Stream[PredictionBrief] | Stream[JudgementBrief], run: PastRun
-    ) -> list[bool]:
-        last: dict[tuple[str, ...], bool] = {}
+    def _last_results(self, stream: Briefs, run: PastRun) -> list[bool]:
+        last: dict[Hashable, bool] = {}
         for path in self._journal.files(stream, run.model, run.run_id):
             tail = self._tails.setdefault(path, _Tail())
             try:
@@ -161,8 +156,7 @@ class JournalTail:
             return
         with path.open("rb") as file:
             file.seek(tail.offset)
-            new = file.read()
-        whole = new[: new.rfind(b"\n") + 1]
-        for line in whole.splitlines():
-            tail.note(record.model_validate_json(line))
-        tail.offset += len(whole)
+            for line in file:
+                if line.endswith(b"\n"):
+                    tail.note(record.model_validate_json(line))
+                    tail.offset += len(line)

@@ -9,16 +9,15 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import unified_diff
 from html import unescape
-from io import StringIO
 from typing import Any
 from xml.etree.ElementTree import Element
 
+import pygments
 from latex2mathml.converter import convert_to_element
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
-from markdown_it.utils import OptionsDict
 from markupsafe import Markup, escape
 from pygments.formatters import HtmlFormatter
 from pygments.lexer import Lexer
@@ -133,9 +132,7 @@ def _attributes(element: Element) -> Markup:
 class _Renderer(RendererHTML):
     """Renders links without a referrer, formulas as MathML and code highlighted."""
 
-    def render(self, tokens: Sequence[Token], options: OptionsDict, env: Any) -> str:
-        self._formulas = 0
-        return super().render(tokens, options, env)
+    formulas = 0
 
     def link_open(self, tokens: Sequence[Token], idx: int, *_: Any) -> str:
         token = tokens[idx]
@@ -153,8 +150,8 @@ class _Renderer(RendererHTML):
 
     def formula(self, tokens: Sequence[Token], idx: int, *_: Any) -> str:
         token = tokens[idx]
-        self._formulas += 1
-        if self._formulas > MOST_FORMULAS:
+        self.formulas += 1
+        if self.formulas > MOST_FORMULAS:
             return str(escape(f"{token.markup}{token.content}{_CLOSING[token.markup]}"))
         return str(formula(token.content.strip(), block=token.markup in ("$$", "\\[")))
 
@@ -228,9 +225,9 @@ def _lexer(language: str) -> Lexer:
 def _coloured(text: str, lexer: Lexer) -> Markup:
     if len(text) > LONGEST_CODE:
         return as_text(text)
-    shown, page = printable(text), StringIO()
-    HtmlFormatter(cssclass="code", wrapcode=True).format(_tokens(shown, lexer), page)
-    return Markup(page.getvalue())  # noqa: S704  (Pygments escapes what it colours)
+    formatter = HtmlFormatter(cssclass="code", wrapcode=True)
+    # Pygments escapes what it colours.
+    return Markup(pygments.format(_tokens(printable(text), lexer), formatter))  # noqa: S704
 
 
 def _tokens(text: str, lexer: Lexer) -> Iterator[tuple[_TokenType, str]]:

@@ -1,6 +1,6 @@
 """Addresses of pages, and the records that a page is made from and made into."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode
@@ -55,9 +55,18 @@ class Links:
         return f"{start}{index}{query}"
 
 
-def model_path(model: str) -> str:
-    """The page of a model."""
-    return f"models/{encode_segment(model)}/"
+def _path(form: str) -> Callable[..., str]:
+    """Return the function that puts encoded names into a path of this form."""
+    return lambda *names: form.format(*map(encode_segment, names))
+
+
+model_path = _path("models/{}/")
+report_path = _path("runs/{}/{}/report/")
+reply_path = _path("runs/{}/{}/item/{}/{}/")
+item_path = _path("items/{}/{}/")
+image_path = _path("items/{}/{}/image.{}")
+version_path = _path("versions/{}/")
+pair_path = _path("compare/{}/{}/")
 
 
 def runs_path(page: int = 1) -> str:
@@ -70,45 +79,15 @@ def run_path(run_id: str, model: str | None = None) -> str:
     return f"runs/{encode_segment(run_id)}/" + (f"{encode_segment(model)}/" if model else "")
 
 
-def report_path(run_id: str, model: str) -> str:
-    """The report on why items of a run failed."""
-    return f"{run_path(run_id, model)}report/"
-
-
 def items_path(run_id: str, model: str, show: str, page: int = 1) -> str:
     """A page of the list of a run's replies."""
     return f"{run_path(run_id, model)}items/{show}/{page}/"
-
-
-def reply_path(run_id: str, model: str, suite: str, item_id: str) -> str:
-    """The page of an item in a run."""
-    return f"{run_path(run_id, model)}item/{encode_segment(suite)}/{encode_segment(item_id)}/"
-
-
-def item_path(suite: str, item_id: str) -> str:
-    """The page of an item across models."""
-    return f"items/{encode_segment(suite)}/{encode_segment(item_id)}/"
-
-
-def image_path(suite: str, item_id: str, form: str) -> str:
-    """The image of an item, a file."""
-    return f"{item_path(suite, item_id)}image.{form}"
 
 
 def slice_path(suite: str | None = None, category: str | None = None) -> str:
     """The leaderboard, or that of a suite, or of a category of it."""
     parts = [encode_segment(name) for name in (suite, category) if name is not None]
     return "".join(f"{part}/" for part in ("leaderboard", *parts)) if parts else ""
-
-
-def version_path(version: str) -> str:
-    """The leaderboard of an older benchmark version."""
-    return f"versions/{encode_segment(version)}/"
-
-
-def pair_path(one: str, other: str) -> str:
-    """Two models side by side, as one page."""
-    return f"compare/{encode_segment(one)}/{encode_segment(other)}/"
 
 
 @dataclass(frozen=True)
@@ -122,6 +101,10 @@ class View:
     links: Links
     asked: QueryParams = field(default_factory=QueryParams)
     """The parameters after the ? of the address."""
+
+    def run_links(self, runs: Sequence[Row]) -> list[str]:
+        """Return the links from this page to runs."""
+        return [self.links.to(run_path(run["run_id"], run["model"])) for run in runs]
 
 
 @dataclass(frozen=True)

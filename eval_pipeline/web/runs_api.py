@@ -13,29 +13,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from eval_pipeline.errors import MendableError
-from eval_pipeline.interop.remote.messages import (
-    JSON,
-    LINES,
-    MOST_BYTES,
-    MOST_BYTES_OF_ITEMS,
-    OF_A_RUN,
-    RUNS_PATH,
-    VERSIONS_PATH,
-    BadPathError,
-    ClosedRun,
-    Judgements,
-    KeptVersion,
-    OpenedRun,
-    Predictions,
-    Received,
-    Refusal,
-    RefusedError,
-    RunToOpen,
-    decode_segment,
-    encode_segment,
-    parse_hashed,
-    parsed,
-)
+from eval_pipeline.interop.remote import messages
 from eval_pipeline.interop.remote.receive import Receiver, busy
 from eval_pipeline.interop.remote.versions import keep_version
 from eval_pipeline.journal import RUNS, BusyError
@@ -77,17 +55,17 @@ class AuthenticatedRoutes:
                 await run_in_threadpool(self._admit, request.headers.get("authorization", ""))
                 return await answer(self, request)
             except ClientDisconnect:
-                return _refused(RefusedError("The request ended before its body did."))
-            except RefusedError as refusal:
+                return _refused(messages.RefusedError("The request ended before its body did."))
+            except messages.RefusedError as refusal:
                 return _refused(refusal)
             except BusyError:
                 return _refused(busy(BUSY))
             except MendableError as error:
                 log.error("%s", error)
-                return _said(Refusal(error=NOT_NOW), status=503)
+                return _said(messages.Refusal(error=NOT_NOW), status=503)
             except Exception:
                 log.exception("A request could not be answered.")
-                return _said(Refusal(error=NOT_NOW), status=500)
+                return _said(messages.Refusal(error=NOT_NOW), status=500)
 
         return endpoint
 
@@ -95,7 +73,7 @@ class AuthenticatedRoutes:
         kind, _, secret = authorization.partition(" ")
         token = self.tokens.check(secret.strip()) if kind.lower() == "bearer" else None
         if token is None:
-            raise RefusedError(
+            raise messages.RefusedError(
                 "Writing needs a token that is valid: Authorization: Bearer …",
                 401,
                 {"WWW-Authenticate": "Bearer"},
@@ -103,7 +81,7 @@ class AuthenticatedRoutes:
         is_production = self.settings.production is not None
         needed = TokenScope.PRODUCTION if is_production else TokenScope.WRITE
         if needed not in token.scopes:
-            raise RefusedError(f"This token has not the scope {needed}.", 403)
+            raise messages.RefusedError(f"This token has not the scope {needed}.", 403)
 
     async def keep_version(self, request: Request) -> Response:
         """Keep a benchmark version.
@@ -114,20 +92,22 @@ class AuthenticatedRoutes:
         self.settings.data.mkdir(parents=True, exist_ok=True)
         # A file without a name: whatever happens, it is gone afterwards.
         with TemporaryFile(dir=self.settings.data) as file:
-            await _receive(request, file.write, most=MOST_BYTES_OF_ITEMS, media_type=LINES)
+            await _receive(
+                request, file.write, most=messages.MOST_BYTES_OF_ITEMS, media_type=messages.LINES
+            )
             kept = await run_in_threadpool(keep_version, self.receiver.journal, file)
         return _said(kept, status=201 if kept.state == "new" else 200)
 
     async def open_run(self, request: Request) -> Response:
         """Open a run of a version that is here; again with the same content changes nothing."""
-        wanted = await _read(request, RunToOpen)
+        wanted = await _read(request, messages.RunToOpen)
         opened = await run_in_threadpool(self.receiver.open_run, wanted)
         return _said(opened, status=201 if opened.state == "new" else 200)
 
     async def take_predictions(self, request: Request) -> Response:
         """Keep replies, each once by its prediction_id; all of them or none."""
         run_id, model = await self._named(request)
-        batch = await _read(request, Predictions)
+        batch = await _read(request, messages.Predictions)
         take = self.receiver.take_predictions
         return _said(await run_in_threadpool(take, run_id, model, batch.predictions))
 
@@ -137,7 +117,7 @@ class AuthenticatedRoutes:
         Each is kept once by prediction_id, judge, judge_version and finished_at.
         """
         run_id, model = await self._named(request)
-        batch = await _read(request, Judgements)
+        batch = await _read(request, messages.Judgements)
         take = self.receiver.take_judgements
         return _said(await run_in_threadpool(take, run_id, model, batch.judgements))
 
@@ -155,14 +135,18 @@ class AuthenticatedRoutes:
     def _find(self, run_part: str, model_part: str) -> tuple[str, str]:
         journal = self.receiver.journal
         try:
-            run_id, model = decode_segment(run_part), decode_segment(model_part)
-        except BadPathError:
+            run_id, model = messages.decode_segment(run_part), messages.decode_segment(model_part)
+        except messages.BadPathError:
             run_id, model = "", ""
-        if parse_hashed(model_part) is not None:
-            known = (one for one in journal.parts(RUNS) if encode_segment(one) == model_part)
+        if messages.parse_hashed(model_part) is not None:
+            known = (
+                one for one in journal.parts(RUNS) if messages.encode_segment(one) == model_part
+            )
             model = next(known, "")
         if not (run_id and model and journal.exists(RUNS, model, run_id)):
-            raise RefusedError("There is no such run of this model here: open it first.", 404)
+            raise messages.RefusedError(
+                "There is no such run of this model here: open it first.", 404
+            )
         return run_id, model
 
 
@@ -180,34 +164,42 @@ class Write(NamedTuple):
     answer: Answer
     taken: tuple[type[Record], ...]
     answered: type[Record]
-    media_type: str = JSON
+    media_type: str = messages.JSON
 
 
 WRITES = (
     Write(
-        VERSIONS_PATH,
+        messages.VERSIONS_PATH,
         "keepBenchmarkVersion",
         AuthenticatedRoutes.keep_version,
         (BenchmarkVersion, ExamQuestion, CodingTask),
-        KeptVersion,
-        LINES,
+        messages.KeptVersion,
+        messages.LINES,
     ),
-    Write(RUNS_PATH, "openRun", AuthenticatedRoutes.open_run, (RunToOpen,), OpenedRun),
     Write(
-        f"{OF_A_RUN}/predictions",
+        messages.RUNS_PATH,
+        "openRun",
+        AuthenticatedRoutes.open_run,
+        (messages.RunToOpen,),
+        messages.OpenedRun,
+    ),
+    Write(
+        f"{messages.OF_A_RUN}/predictions",
         "postPredictions",
         AuthenticatedRoutes.take_predictions,
-        (Predictions,),
-        Received,
+        (messages.Predictions,),
+        messages.Received,
     ),
     Write(
-        f"{OF_A_RUN}/judgements",
+        f"{messages.OF_A_RUN}/judgements",
         "postJudgements",
         AuthenticatedRoutes.take_judgements,
-        (Judgements,),
-        Received,
+        (messages.Judgements,),
+        messages.Received,
     ),
-    Write(f"{OF_A_RUN}/close", "closeRun", AuthenticatedRoutes.close, (), ClosedRun),
+    Write(
+        f"{messages.OF_A_RUN}/close", "closeRun", AuthenticatedRoutes.close, (), messages.ClosedRun
+    ),
 )
 
 
@@ -231,20 +223,20 @@ class _Unpacker:
             try:
                 self._hand_on(self._gzip.decompress(data, room))
             except zlib.error:
-                raise RefusedError("The body is not packed with gzip.") from None
+                raise messages.RefusedError("The body is not packed with gzip.") from None
             if self._gzip.unused_data:
-                raise RefusedError("After the end of what gzip packed there is more.")
+                raise messages.RefusedError("After the end of what gzip packed there is more.")
             data = self._gzip.unconsumed_tail
 
     def finish(self) -> None:
         """Check that the packed body was complete."""
         if self._gzip is not None and not self._gzip.eof:
-            raise RefusedError("The body ends before what gzip packed does.")
+            raise messages.RefusedError("The body ends before what gzip packed does.")
 
     def _hand_on(self, data: bytes) -> None:
         self._written += len(data)
         if self._written > self._most:
-            raise RefusedError(f"More than {self._most} bytes are not taken at once.", 413)
+            raise messages.RefusedError(f"More than {self._most} bytes are not taken at once.", 413)
         self._write(data)
 
 
@@ -255,7 +247,7 @@ async def _receive(
     encoding = _encoding(request, media_type)
     length = request.headers.get("content-length", "")
     if length.isdecimal() and len(length) <= MOST_DIGITS and int(length) > most:
-        raise RefusedError(f"More than {most} bytes are not taken at once.", 413)
+        raise messages.RefusedError(f"More than {most} bytes are not taken at once.", 413)
     unpacker = _Unpacker(write, most, encoding)
     async for data in request.stream():
         await run_in_threadpool(unpacker.feed, data)
@@ -265,21 +257,21 @@ async def _receive(
 def _encoding(request: Request, media_type: str) -> str:
     given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if given != media_type:
-        raise RefusedError(f"The body has to be {media_type}.", 415)
+        raise messages.RefusedError(f"The body has to be {media_type}.", 415)
     encoding = request.headers.get("content-encoding", "identity").strip().lower()
     if encoding not in ("identity", "gzip"):
-        raise RefusedError("The body may be packed with gzip, and with nothing else.", 415)
+        raise messages.RefusedError("The body may be packed with gzip, and with nothing else.", 415)
     return encoding
 
 
 async def _read(request: Request, form: type[M]) -> M:
     content = bytearray()
-    await _receive(request, content.extend, most=MOST_BYTES, media_type=JSON)
-    return await run_in_threadpool(parsed, bytes(content), form.model_validate)
+    await _receive(request, content.extend, most=messages.MOST_BYTES, media_type=messages.JSON)
+    return await run_in_threadpool(messages.parsed, bytes(content), form.model_validate)
 
 
-def _refused(refusal: RefusedError) -> Response:
-    response = _said(Refusal(error=str(refusal)), status=refusal.status)
+def _refused(refusal: messages.RefusedError) -> Response:
+    response = _said(messages.Refusal(error=str(refusal)), status=refusal.status)
     response.headers.update(refusal.headers or {})
     return response
 

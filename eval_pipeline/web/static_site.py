@@ -1,6 +1,7 @@
 """Builds the static site of `evals site build`: the same pages as files, for any file server."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -44,9 +45,8 @@ def build(settings: Settings, folder: Path, *, with_items: bool | None = None) -
             site.write(f"static/{name}", content)
         for path in _paths(view, leaves=leaves):
             make, parts = find_page(path)
-            at = View(view.db, settings, view.journal, view.tail, Links(path, static=True))
-            page = make(at, parts)
             links = Links(path, static=True, leaves=leaves)
+            page = make(replace(view, links=links), parts)
             site.write(f"{path}{INDEX}", render(page, links).encode())
         for path, image in _images(view) if leaves else ():
             site.write(path, image)
@@ -99,10 +99,10 @@ class _Site:
 def _paths(view: View, *, leaves: bool) -> Iterator[str]:
     """Yield the path of every page."""
     slices = rows(query(view.db, "viewer/slices"))
-    versions = [row["benchmark_version"] for row in leaderboard.all_versions(view)]
     yield from ("", "versions/", "models/", "compare/")
     yield from (routes.slice_path(one["suite"], one["category"]) for one in slices)
-    yield from map(routes.version_path, versions)
+    for version in leaderboard.all_versions(view):
+        yield routes.version_path(version["benchmark_version"])
     yield from map(routes.runs_path, range(1, runs.pages_of_runs(view) + 1))
     for row in model_rows(view.db):
         yield routes.model_path(row["model"])

@@ -4,7 +4,7 @@ Nothing that is sent is trusted. All of a batch is kept, or nothing of it.
 """
 
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from itertools import chain
 from secrets import token_hex
@@ -31,7 +31,6 @@ from eval_pipeline.journal import (
     RUNS,
     SIGHTINGS,
     VERSIONS,
-    FileCompactedError,
     Journal,
     Stream,
 )
@@ -45,7 +44,6 @@ from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.suites.benchmark import past_items
 from eval_pipeline.suites.items import Places
 
-TRIES = 3
 CACHED_RUNS = 16
 PATIENCE_S = 10.0
 """Seconds that a sender waits for others who send something of the same model."""
@@ -55,15 +53,6 @@ ELSEWHERE = "It is evaluated elsewhere, and its runs are sent here."
 B = TypeVar("B", bound=Record)
 K = TypeVar("K", bound=Hashable)
 R = TypeVar("R", Prediction, Judgement)
-T = TypeVar("T")
-
-
-def retry_compacted(read: Callable[[], T]) -> T:
-    """Call `read`, again if a file was compacted meanwhile."""
-    for _ in range(TRIES - 1):
-        with suppress(FileCompactedError):
-            return read()
-    return read()
 
 
 class CachedKeys(Generic[B, K]):
@@ -78,7 +67,7 @@ class CachedKeys(Generic[B, K]):
 
     def read(self, model: str, run_id: str) -> Iterator[K]:
         """Return the keys of the run's records; files that were read before are not read again."""
-        files = retry_compacted(lambda: self._read(model, run_id))
+        files = self._read(model, run_id)
         with self._lock:
             self._runs.pop((model, run_id), None)
             self._runs[model, run_id] = files
@@ -86,6 +75,7 @@ class CachedKeys(Generic[B, K]):
                 del self._runs[next(iter(self._runs))]
         return chain.from_iterable(files.values())
 
+    @state.repeat_if_compacted
     def _read(self, model: str, run_id: str) -> dict[Source, list[K]]:
         before, files = self._runs.get((model, run_id), {}), {}
         for path in self._journal.files(self._stream, model, run_id):

@@ -75,13 +75,8 @@ class Origin:
 
     def fields(self, item_id: str) -> dict[str, Any]:
         """Return the fields that every record of an item has."""
-        return {
-            "run_id": self.run_id,
-            "model": self.model,
-            "suite": self.suite,
-            "item_id": item_id,
-            "finished_at": self.finished_at,
-        }
+        common = {name: value for name, value in vars(self).items() if name != "redact"}
+        return {**common, "item_id": item_id}
 
 
 def reply_of(entry: Entry) -> str:

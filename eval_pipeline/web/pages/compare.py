@@ -5,8 +5,8 @@ from typing import Any
 
 from eval_pipeline.errors import RunError
 from eval_pipeline.results.queries import query, rows
-from eval_pipeline.results.side_by_side import compare_sides
-from eval_pipeline.web.routes import NotThereError, Page, Row, View
+from eval_pipeline.results.side_by_side import SideBySide, compare_sides
+from eval_pipeline.web.routes import Page, Row, View
 
 MOST_DIFFERENCES = 200
 FEWEST, MOST = 2, 12
@@ -23,22 +23,29 @@ def compare(view: View, named: Sequence[str]) -> Page:
     if view.links.static:
         shown["listed"] = pairs(view)
     if len(chosen) == FEWEST:
-        return _pair(view, chosen[0], chosen[1], shown)
+        try:
+            return _pair(view, chosen[0], chosen[1], shown)
+        except RunError as error:
+            shown["trouble"] = str(error)
     if len(chosen) > FEWEST:
         shown |= _several(view, chosen)
     if len(distinct) > MOST:
         limit = f"The first {MOST} of {len(distinct)} models are compared; choose at most {MOST}."
         shown["trouble"] = f"{limit} {shown['trouble']}".strip()
-    return Page("compare.html", "Compare", {**shown, "simulated": _any_simulated(known, chosen)})
+    shown["simulated"] = any(row["simulated"] for row in known if row["model"] in chosen)
+    return Page("compare.html", "Compare", shown)
 
 
 def pair(view: View, one: str, other: str) -> Page:
     """Two models on a page of their own."""
-    shown: dict[str, Any] = {"known": _known(view), "chosen": [one, other], "trouble": ""}
-    found = _pair(view, one, other, shown)
-    if found.shown["pair"] is None:
-        raise NotThereError(found.shown["trouble"])
-    return found
+    return _pair(view, one, other, {"known": _known(view), "chosen": [one, other], "trouble": ""})
+
+
+def two_sides(view: View, one: str, other: str) -> SideBySide:
+    """Compare two models or runs, by the experiment and judge of the address if it names them."""
+    experiment = view.asked.get("experiment") or view.settings.experiment
+    judge = view.asked.get("judge") or None
+    return compare_sides(view.db, one, other, experiment=experiment, judge=judge)
 
 
 def pairs(view: View) -> list[tuple[str, str]]:
@@ -53,28 +60,13 @@ def _known(view: View) -> list[Row]:
     return list({row["model"]: row for row in found}.values())
 
 
-def _any_simulated(known: Sequence[Row], chosen: Sequence[str]) -> bool:
-    return any(row["simulated"] for row in known if row["model"] in chosen)
-
-
 def _pair(view: View, one: str, other: str, shown: dict[str, Any]) -> Page:
-    title = f"{one} and {other}"
-    try:
-        found = compare_sides(
-            view.db,
-            one,
-            other,
-            experiment=view.asked.get("experiment") or view.settings.experiment,
-            judge=view.asked.get("judge") or None,
-        )
-    except RunError as error:
-        return Page("compare.html", title, {**shown, "pair": None, "trouble": str(error)})
-    differences = found.differences
-    gained = [one for one in differences if one.score_a > one.score_b]
-    lost = [one for one in differences if one.score_a < one.score_b]
+    found = two_sides(view, one, other)
+    gained = [one for one in found.differences if one.score_a > one.score_b]
+    lost = [one for one in found.differences if one.score_a < one.score_b]
     return Page(
         "compare.html",
-        title,
+        f"{one} and {other}",
         {
             **shown,
             "pair": found,

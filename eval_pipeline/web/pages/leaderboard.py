@@ -1,28 +1,28 @@
 """The leaderboard: of everything, of a suite or category, or of an older benchmark version."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from eval_pipeline.interop.remote.messages import encode_segment, parse_hashed
 from eval_pipeline.results.charts import cost_chart
 from eval_pipeline.results.queries import query, rows
-from eval_pipeline.results.svg import Chart
-from eval_pipeline.web import routes
 from eval_pipeline.web.routes import NotThereError, Page, Parts, Row, View
 
 FILTERS = ("experiment", "vendor", "provider")
 """What rows can be narrowed to, by the names of their columns."""
-SORTED_BY: dict[str, Callable[[Row], Any]] = {
-    "model": lambda row: row["model"].casefold(),
-    "accuracy": lambda row: row["accuracy"],
-    "calibration": lambda row: row["calibration_error"],
-    "cost": lambda row: row["cost_usd"],
-    "speed": lambda row: row["latency_p50_s"],
-    "runs": lambda row: row["runs"],
-    "date": lambda row: row["opened_at"],
+SORTED_BY = {
+    "model": "model",
+    "accuracy": "accuracy",
+    "calibration": "calibration_error",
+    "cost": "cost_usd",
+    "speed": "latency_p50_s",
+    "runs": "runs",
+    "date": "opened_at",
 }
+"""The columns by which rows can be sorted."""
 DESCENDING = "desc"
 
 
@@ -56,7 +56,7 @@ def leaderboard(view: View, at: Parts) -> Page:
             "slices": slices,
             "suite": suite,
             "category": category,
-            "version": next((one for one in all_versions(view) if one["is_published"]), None),
+            "version": published_version(view),
             "left_out": left_out(view) if suite is None else [],
             "is_old": False,
         },
@@ -79,20 +79,14 @@ def _matches(part: str | None, name: str | None) -> bool:
 
 def old_leaderboard(view: View, at: Parts) -> Page:
     """Show the leaderboard of one benchmark version."""
-    version = at["version"]
-    about = next((one for one in all_versions(view) if one["benchmark_version"] == version), None)
-    if about is None:
-        raise NotThereError(f"There is no benchmark version {version}.")
-    found = rows(query(view.db, "viewer/old_leaderboard", {"version": version}))
+    about = find_version(view, at["version"])
+    found = rows(query(view.db, "viewer/old_leaderboard", {"version": at["version"]}))
+    title = f"Benchmark version {about['name'] or at['version'][:12]}"
+    whole: Row = {"slices": [], "suite": None, "category": None, "left_out": []}
     return Page(
         "leaderboard.html",
-        f"Benchmark version {about['name'] or version[:12]}",
-        {
-            **_shown(view, found),
-            **{"slices": [], "suite": None, "category": None, "left_out": []},
-            "version": about,
-            "is_old": True,
-        },
+        title,
+        {**_shown(view, found), **whole, "version": about, "is_old": True},
     )
 
 
@@ -115,6 +109,19 @@ def all_versions(view: View) -> list[Row]:
     return rows(query(view.db, "summaries/versions_in_full"))
 
 
+def published_version(view: View) -> Row | None:
+    """Return the benchmark version that the leaderboard is of."""
+    return next((one for one in all_versions(view) if one["is_published"]), None)
+
+
+def find_version(view: View, name: str) -> Row:
+    """Return the benchmark version of that name."""
+    for one in all_versions(view):
+        if one["benchmark_version"] == name:
+            return one
+    raise NotThereError(f"There is no benchmark version {name}.")
+
+
 def _shown(view: View, found: Sequence[Row]) -> dict[str, Any]:
     floor = view.settings.web.preliminary_below
     for row in found:
@@ -128,32 +135,28 @@ def _shown(view: View, found: Sequence[Row]) -> dict[str, Any]:
     return {
         "boards": boards,
         "choices": {name: sorted({row[name] or "" for row in found} - {""}) for name in FILTERS},
-        "drawn": largest and _drawn(view, largest),
+        "drawn": largest and cost_chart(largest.rows, view.run_links(largest.rows)),
         "asked": view.asked,
         "floor": floor,
         "simulated": any(row["simulated"] for row in found),
     }
 
 
-def _drawn(view: View, board: Board) -> Chart:
-    to_runs = [view.links.to(routes.run_path(row["run_id"], row["model"])) for row in board.rows]
-    return cost_chart(board.rows, to_runs)
-
-
 def _boards(view: View, found: Sequence[Row]) -> Iterator[Board]:
     for (judge, experiment, scope), group in groupby(
-        found, key=lambda row: (row["judge"], row["experiment"], row["scope"])
+        found, key=itemgetter("judge", "experiment", "scope")
     ):
         yield Board(judge, experiment, scope, _sorted(view, list(group)))
 
 
 def _sorted(view: View, found: list[Row]) -> list[Row]:
-    by = SORTED_BY.get(view.asked.get("sort", ""))
-    if by is None:
+    column = SORTED_BY.get(view.asked.get("sort", ""))
+    if column is None:
         return found
-    known = [row for row in found if by(row) is not None]
-    descending = view.asked.get("order") == DESCENDING
-    return [
-        *sorted(known, key=by, reverse=descending),
-        *(row for row in found if by(row) is None),
-    ]
+
+    def value(row: Row) -> Any:
+        return row[column].casefold() if column == "model" else row[column]
+
+    known = [row for row in found if row[column] is not None]
+    unknown = [row for row in found if row[column] is None]
+    return [*sorted(known, key=value, reverse=view.asked.get("order") == DESCENDING), *unknown]

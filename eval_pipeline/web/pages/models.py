@@ -1,6 +1,7 @@
 """Models: all of them, and one with its history, profile, calibration, failures and reports."""
 
 import re
+from collections.abc import Collection
 
 from eval_pipeline.analysis.report.paths import (
     ReportError,
@@ -12,7 +13,6 @@ from eval_pipeline.analysis.report.paths import (
 from eval_pipeline.results.charts import calibration_chart, history_chart
 from eval_pipeline.results.queries import query, rows
 from eval_pipeline.results.runs import model_rows, run_rows
-from eval_pipeline.web import routes
 from eval_pipeline.web.markup import markdown
 from eval_pipeline.web.routes import NotThereError, Page, Parts, Row, View, find_model
 
@@ -31,16 +31,10 @@ def models(view: View, at: Parts) -> Page:
 
 def model(view: View, at: Parts) -> Page:
     """Show one model over all its runs."""
-    name = find_model(view, at["model"])
-    about = next(iter(rows(query(view.db, "viewer/model", {"model": name}))), None)
-    if about is None:
-        raise NotThereError(f"There is no model {name}.")
-    runs = [run for run in run_rows(view.db, ()) if run["model"] == name]
-    ranked = [
-        row
-        for row in rows(query(view.db, "viewer/leaderboard", {"suite": None, "category": None}))
-        if row["model"] == name
-    ]
+    about, runs = described(view, at["model"], ())
+    name = about["model"]
+    whole = rows(query(view.db, "viewer/leaderboard", {"suite": None, "category": None}))
+    ranked = [row for row in whole if row["model"] == name]
     stands = ranked[0] if ranked else None
     experiment = stands["experiment"] if stands else view.settings.experiment
     asked = {"model": name, "experiment": experiment}
@@ -54,9 +48,7 @@ def model(view: View, at: Parts) -> Page:
             "ranked": ranked,
             "experiment": experiment,
             "profile": rows(query(view.db, "viewer/profile", asked)),
-            "history": history_chart(
-                runs, [view.links.to(routes.run_path(run["run_id"], name)) for run in runs]
-            ),
+            "history": history_chart(runs, view.run_links(runs)),
             "calibration": calibration_chart(bins) if bins else None,
             "recurring": rows(
                 query(view.db, "viewer/recurring", {"model": name, "most": MOST_RECURRING})
@@ -65,6 +57,15 @@ def model(view: View, at: Parts) -> Page:
             "simulated": about["simulated"],
         },
     )
+
+
+def described(view: View, part: str, at_work: Collection[str]) -> tuple[Row, list[Row]]:
+    """Return the model of a part of an address, and its runs."""
+    name = find_model(view, part)
+    found = rows(query(view.db, "viewer/model", {"model": name}))
+    if not found:
+        raise NotThereError(f"There is no model {name}.")
+    return found[0], [run for run in run_rows(view.db, at_work) if run["model"] == name]
 
 
 def _bins(view: View, stands: Row) -> list[Row]:

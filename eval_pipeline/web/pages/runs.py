@@ -11,6 +11,7 @@ from eval_pipeline.records.coding import STEPS
 from eval_pipeline.results.queries import query, rows
 from eval_pipeline.results.runs import FoundRun, rows_of, run_rows
 from eval_pipeline.web import routes
+from eval_pipeline.web.live import Progress
 from eval_pipeline.web.routes import (
     NotThereError,
     Page,
@@ -48,31 +49,13 @@ class Category(NamedTuple):
         return ", ".join(f"{counts[word]} {word}" for word in WENT if counts[word])
 
 
-class PageOfList(NamedTuple):
-    """A part of a long list."""
-
-    entries: Sequence[Row]
-    page: int
-    pages: int
-
-
 def runs(view: View, at: Parts) -> Page:
     """List runs, active ones first, then the newest first."""
     page = parse_page_number(at.get("page", "1"))
     at_work = view.tail.at_work() if page == 1 and not view.links.static else []
     found = run_rows(view.db, [one.run_id for one in at_work])
-    shown = page_of(found, page, RUNS_A_PAGE)
-    return Page(
-        "runs.html",
-        "Runs" if page == 1 else f"Runs, page {page}",
-        {
-            "runs": shown.entries,
-            "at_work": at_work,
-            "page": page,
-            "pages": shown.pages,
-            "simulated": any(run["simulated"] for run in shown.entries),
-        },
-    )
+    shown, pages = page_of(found, page)
+    return _list("Runs" if page == 1 else f"Runs, page {page}", shown, at_work, page, pages)
 
 
 def launch(view: View, at: Parts) -> Page:
@@ -81,9 +64,18 @@ def launch(view: View, at: Parts) -> Page:
     found = [run for run in run_rows(view.db, ()) if run["run_id"] == run_id]
     if not found:
         raise NotThereError(f"There is no run {run_id}.")
-    shown = {"runs": found, "at_work": (), "page": 1, "pages": 1}
-    simulated = any(run["simulated"] for run in found)
-    return Page("runs.html", f"Run {run_id[:8]}", {**shown, "simulated": simulated})
+    return _list(f"Run {run_id[:8]}", found)
+
+
+def _list(
+    title: str,
+    found: Sequence[Row],
+    at_work: Sequence[Progress] = (),
+    page: int = 1,
+    pages: int = 1,
+) -> Page:
+    shown = {"runs": found, "at_work": at_work, "page": page, "pages": pages}
+    return Page("runs.html", title, {**shown, "simulated": any(run["simulated"] for run in found)})
 
 
 def run(view: View, at: Parts) -> Page:
@@ -104,7 +96,7 @@ def run(view: View, at: Parts) -> Page:
         {
             "run": about,
             "progress": progress if progress and progress.at_work else None,
-            "outcomes": rows(query(view.db, "viewer/outcomes", _name(about))),
+            "outcomes": outcomes(view, about),
             "categories": list(_categories(items)) if found <= MOST_CELLS else [],
             "counts": _counts(view, about, items),
             "shown": SHOWN,
@@ -156,6 +148,11 @@ def pages_of_items(view: View, run_id: str, model: str) -> Iterator[tuple[str, i
             yield show, page
 
 
+def outcomes(view: View, about: Row) -> list[Row]:
+    """Return how many replies of a run have which outcome."""
+    return rows(query(view.db, "viewer/outcomes", _name(about)))
+
+
 def _about(view: View, run_id: str, model: str) -> Row | None:
     found = rows(query(view.db, "summaries/run_described", {"run_id": run_id, "model": model}))
     return rows_of(view.db, (), [FoundRun.of(found[0])])[0] if found else None
@@ -192,12 +189,12 @@ def _name(about: Row) -> dict[str, Any]:
     return {"run_id": about["run_id"], "model": about["model"]}
 
 
-def page_of(found: Sequence[Row], page: int, size: int) -> PageOfList:
-    """Return one page of a list."""
-    shown = found[(page - 1) * size : page * size]
+def page_of(found: Sequence[Row], page: int) -> tuple[Sequence[Row], int]:
+    """Return the runs of one page of the list, and how many pages it has."""
+    shown = found[(page - 1) * RUNS_A_PAGE : page * RUNS_A_PAGE]
     if not shown and page > 1:
         raise NotThereError("The list is not that long.")
-    return PageOfList(shown, page, _pages(len(found), size))
+    return shown, _pages(len(found), RUNS_A_PAGE)
 
 
 def _pages(found: int, size: int) -> int:
