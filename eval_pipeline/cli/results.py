@@ -14,7 +14,7 @@ from eval_pipeline.cli.show import NO_RUNS
 if TYPE_CHECKING:  # imported late: `evals --help` does without these
     import duckdb
 
-    from eval_pipeline.results.side_by_side import Side, SideBySide
+    from eval_pipeline.results.comparisons import Side, SideBySide
     from eval_pipeline.results.stats.calibration import Published
     from eval_pipeline.results.stats.intervals import Interval
     from eval_pipeline.results.tables.metrics import Row, Wanted
@@ -144,7 +144,7 @@ def compare(
     as_json: AsJson = False,
 ) -> None:
     """Compare two models or runs item by item: who is better, and is that more than chance?"""
-    from eval_pipeline.results.side_by_side import compare_sides
+    from eval_pipeline.results.comparisons import compare_sides
     from eval_pipeline.results.tables.comparison import comparison_lines, differences_table
     from eval_pipeline.settings.settings import Settings
 

@@ -6,9 +6,9 @@ from typing import NamedTuple
 from eval_pipeline.analysis.evidence import debug_document, look_into
 from eval_pipeline.analysis.failures import as_json as failures_document
 from eval_pipeline.evaluation.item_prompt import Chosen
+from eval_pipeline.results.comparisons import compare_sides
 from eval_pipeline.results.queries import query, rows
 from eval_pipeline.results.runs import FoundRun, find_runs, model_rows, rows_of, run_rows
-from eval_pipeline.results.side_by_side import compare_sides
 from eval_pipeline.web.pages import runs as run_pages
 from eval_pipeline.web.pages.items import planned
 from eval_pipeline.web.pages.leaderboard import all_versions, left_out
