@@ -17,7 +17,8 @@ if TYPE_CHECKING:  # imported late: `evals --help` does without these
     from eval_pipeline.results.comparisons import Side, SideBySide
     from eval_pipeline.results.stats.calibration import Published
     from eval_pipeline.results.stats.intervals import Interval
-    from eval_pipeline.results.tables.metrics import Row, Wanted
+    from eval_pipeline.results.tables.format import Row
+    from eval_pipeline.results.tables.metrics import Wanted
 
 
 MINT = "evals benchmark mint"
@@ -48,12 +49,11 @@ def _print_leaderboard(db: "duckdb.DuckDBPyConnection") -> None:
     from eval_pipeline.results.queries import query
     from eval_pipeline.results.tables.leaderboard import leaderboard_tables, steps_table
 
-    rows = query(db, "summaries/leaderboard").df()
-    if rows.empty:
-        say("No run of the published benchmark version is complete yet: evals run")
-    else:
+    if rows := _rows(db, "leaderboard"):
         show(*leaderboard_tables(rows))
-    if not (steps := query(db, "summaries/steps").df()).empty:
+    else:
+        say("No run of the published benchmark version is complete yet: evals run")
+    if steps := _rows(db, "steps"):
         show(steps_table(steps))
     for line in query(db, "summaries/left_out").fetchall():
         say("Not on it: {} ({}, run {}): {}".format(*line))
@@ -185,14 +185,13 @@ def mint_version(
 @benchmark.command("list")
 def list_versions(*, as_json: AsJson = False) -> None:
     """Every version with its runs; the published one is what the leaderboard shows."""
-    from eval_pipeline.results.queries import query
     from eval_pipeline.results.tables.listing import versions_table
 
     with open_warehouse().reading() as db:
         if as_json:
             print_json(_rows(db, "versions_in_full"))
         else:
-            show(versions_table(query(db, "summaries/versions").df()))
+            show(versions_table(_rows(db, "versions")))
 
 
 def _rows(db: "duckdb.DuckDBPyConnection", name: str) -> list[dict[str, Any]]:

@@ -219,19 +219,15 @@ def show_item(
 
 
 def _show_status(rows: Sequence[dict[str, Any]], run: str | None) -> None:
-    from eval_pipeline.results.tables.runs import (
-        categories_table,
-        code_table,
-        status_table,
-        steps_left,
-    )
+    from eval_pipeline.results.tables.leaderboard import steps_table
+    from eval_pipeline.results.tables.runs import categories_table, status_table, steps_left
 
     show(status_table(rows, "Latest runs" if run is None else "Run"))
     for row in rows:
         if row.get("categories"):
             show(categories_table(row))
         if row.get("steps"):
-            show(code_table(row))
+            show(steps_table(row["steps"]))
     for line in steps_left(rows):
         say(line)
 

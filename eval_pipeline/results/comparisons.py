@@ -21,12 +21,6 @@ from eval_pipeline.results.stats.ranks import letters, rank_range
 # that the bootstrap is fast on.
 DECIMALS = 14
 MOST_NAMED = 8
-_COMPARED = (
-    *("entry_a", "entry_b", "items", "accuracy_a", "accuracy_b", "difference"),
-    *("difference_low", "difference_high", "bootstrap_low", "bootstrap_high", "standard_error"),
-    *("standard_error_clustered", "better", "worse", "exact_mcnemar", "p_value", "p_adjusted"),
-    *("pairs", "detectable"),
-)
 
 
 class Entry(NamedTuple):
@@ -101,13 +95,7 @@ def compare_entries(connection: duckdb.DuckDBPyConnection) -> None:
     entries = [Entry(*row) for row in rows]
     found = list(_compared(connection, entries))
     p_values, pairs = _corrected(found)
-    compared = [
-        _row(one, p_value, family)
-        for one, p_value, family in zip(found, p_values, pairs, strict=True)
-    ]
-    if compared:
-        columns = np.array(compared, dtype=np.float64).T
-        insert(connection, "compared", dict(zip(_COMPARED, columns, strict=True)))
+    insert(connection, "compared", list(map(_row, found, p_values, pairs)))
     # As text: for a column of texts DuckDB would load pandas.
     ranks = ", ".join(f"({rank})" for rank in _ranks(entries, found, p_values))
     connection.execute(f"insert into ranks values {ranks}")
@@ -157,7 +145,7 @@ def _corrected(found: Sequence[Compared]) -> tuple[list[float], list[int]]:
 
 
 def _row(one: Compared, p_adjusted: float, pairs: int) -> tuple[float | None, ...]:
-    """Return a row of `compared`, all of it as numbers."""
+    """Return a row of `compared`, whose columns are numbers."""
     paired = one.paired
     return (
         *(one.a.entry, one.b.entry, paired.items, one.accuracy_a, one.accuracy_b),

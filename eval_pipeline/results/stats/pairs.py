@@ -14,7 +14,7 @@ from eval_pipeline.results.stats.bootstrap import (
     Ints,
     Sample,
     Seed,
-    interval_of,
+    bootstrap_interval,
     sample_of,
 )
 from eval_pipeline.results.stats.intervals import LEVEL, Z_95, Interval, clustered_error
@@ -183,7 +183,7 @@ def _compare(sample: Sample, seed: Seed, *, binary: bool) -> Paired:
     better = int(sample.counts[sample.values > 0].sum())
     worse = int(sample.counts[sample.values < 0].sum())
     error = _standard_error(sample)
-    bootstrap = interval_of(sample, seed) if len(sample.values) > 1 else None
+    bootstrap = bootstrap_interval(sample, seed=seed) if len(sample.values) > 1 else None
     return Paired(
         items=sample.size,
         difference=sample.mean,
