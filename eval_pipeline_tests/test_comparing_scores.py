@@ -13,7 +13,7 @@ from eval_pipeline.results.comparisons import Entry, compare_entries, compare_sc
 from eval_pipeline.results.queries import query_text
 from eval_pipeline.results.stats.bootstrap import seed_of
 from eval_pipeline.results.stats.intervals import Interval
-from eval_pipeline.results.stats.pairs import Differences, compare
+from eval_pipeline.results.stats.pairs import compare
 from eval_pipeline_tests.boards import ITEMS, Scores, scores_of
 from eval_pipeline_tests.sampled import Row, rows_of
 
@@ -87,7 +87,7 @@ def test_means_of_three_replies_are_compared_as_thirds() -> None:
     found = compare_scores(a, b, first, second, clusters=alone, units=alone)
 
     seed = seed_of("demo/1 default", "demo/2 default", *JUDGE)
-    assert found.paired == compare(Differences(thirds / 3, counts, binary=False), seed=seed)
+    assert found.paired == compare(thirds / 3, counts, binary=False, seed=seed)
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,7 @@ from eval_pipeline.records.model import Sighting
 from eval_pipeline.records.prediction import Usage
 from eval_pipeline.records.run import Run
 from eval_pipeline.results.queries import query
+from eval_pipeline.results.queries import rows as records
 from eval_pipeline.results.tables.leaderboard import leaderboard_tables
 from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline_tests.boards import (
@@ -331,7 +332,7 @@ def test_each_judge_has_a_leaderboard_of_its_own(tmp_path: Path) -> None:
         ("other/judge", 2, 2, 2, "B", "demo/a", 0.0),
     ]
     with warehouse.reading() as db:
-        tables = list(leaderboard_tables(query(db, "summaries/leaderboard").df()))
+        tables = list(leaderboard_tables(records(query(db, "summaries/leaderboard"))))
     titles = [table.title for table in tables]
     assert [title.rpartition(", ")[2] for title in titles] == [
         "judged by demo/judge",
@@ -481,7 +482,7 @@ def test_the_title_names_the_judge_even_if_there_is_only_one(tmp_path: Path) -> 
     warehouse = board(tmp_path, *graded(taken("demo/a"), np.ones((ITEMS, 1)), judge="[my]/judge"))
 
     with warehouse.reading() as db:
-        printed = query(db, "summaries/leaderboard").df()
+        printed = records(query(db, "summaries/leaderboard"))
     (table,) = leaderboard_tables(printed)
 
     assert table.title == (

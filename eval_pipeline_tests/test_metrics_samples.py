@@ -16,7 +16,7 @@ from scipy.stats import sem
 from statsmodels.stats.proportion import proportion_confint
 
 from eval_pipeline.results.queries import query
-from eval_pipeline.results.stats.bootstrap import bootstrap_interval, seed_of
+from eval_pipeline.results.stats.bootstrap import bootstrap_interval, sample_of, seed_of
 from eval_pipeline_tests.sampled import (
     SAMPLED,
     SCORES,
@@ -168,7 +168,9 @@ def test_the_bootstrap_is_over_item_means_and_the_same_for_the_only_suite(
     derived(db, Sampled(scores, categories=["Math", "Physics"] * 30))
 
     seed = seed_of("r1", "demo/00", "demo/judge", "v1")
-    expected = bootstrap_interval(*np.unique(means_of(scores), return_counts=True), seed=seed)
+    expected = bootstrap_interval(
+        sample_of(*np.unique(means_of(scores), return_counts=True)), seed=seed
+    )
     found = rows_of(db, "select slice, bootstrap_low, bootstrap_high from metrics order by slice")
     whole = [row for row in found if row["slice"] in ("all", "suite")]
     assert [tuple(row.values())[1:] for row in whole] == [pytest.approx(expected)] * 2

@@ -12,7 +12,7 @@ from rich.console import Console
 from typer.testing import CliRunner, Result
 
 from eval_pipeline.cli.main import app
-from eval_pipeline.results.queries import query
+from eval_pipeline.results.queries import query, rows
 from eval_pipeline.results.tables.leaderboard import leaderboard_tables
 from eval_pipeline.results.tables.metrics import Slice, Wanted, metrics_tables, read_metrics
 from eval_pipeline_tests.boards import EXAM, ITEMS, Records, graded, taken, verdicts
@@ -207,7 +207,7 @@ def test_every_rate_stands_in_a_line_of_a_narrow_terminal(
 ) -> None:
     with duckdb.connect(str(project / "data" / "evals.duckdb"), read_only=True) as db:
         found = read_metrics(db, Wanted(by=by, moderate=True))
-        board = query(db, "summaries/leaderboard").df()
+        board = rows(query(db, "summaries/leaderboard"))
     tables = [*metrics_tables(found, by=by, moderate=True), *leaderboard_tables(board)]
 
     paper = StringIO()

@@ -11,7 +11,7 @@ import pytest
 from eval_pipeline.errors import RunError
 from eval_pipeline.hashing import fingerprint
 from eval_pipeline.records.run import Run
-from eval_pipeline.results.side_by_side import SideBySide, compare_sides
+from eval_pipeline.results.comparisons import SideBySide, compare_sides
 from eval_pipeline.results.tables.comparison import comparison_lines
 from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.suites.benchmark import Benchmark

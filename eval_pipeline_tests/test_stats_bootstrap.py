@@ -38,7 +38,7 @@ def test_the_interval_is_that_of_scipy(sample: tuple[list[float], list[int]]) ->
         (items,), np.mean, method="percentile", n_resamples=4000, batch=500, rng=7
     )
 
-    found = bootstrap_interval(*sample, seed=1, draws=LOTS)
+    found = bootstrap_interval(sample_of(*sample), seed=1, draws=LOTS)
 
     # An end of 4,000 draws, as scipy's here, is off by 0.04 standard errors on average.
     near = 0.2 * expected.standard_error
@@ -50,7 +50,7 @@ def test_the_ends_of_zeros_and_ones_are_those_of_the_binomial(wrong: int, right:
     items = wrong + right
     expected = stats.binom.ppf([0.025, 0.975], items, right / items) / items
 
-    found = bootstrap_interval([0, 1], [wrong, right], seed=1, draws=LOTS)
+    found = bootstrap_interval(sample_of([0, 1], [wrong, right]), seed=1, draws=LOTS)
 
     assert found == pytest.approx(tuple(expected), abs=1.01 / items)
 
@@ -94,13 +94,13 @@ def test_the_means_of_a_small_sample_come_as_often_as_the_multinomial_says(top: 
 
 def test_hand_computed_ends_of_two_items() -> None:
     # 0 and 1 are drawn as 00, 01, 10, 11: a quarter of the means is 0 and a quarter is 1.
-    assert bootstrap_interval([0, 1], [1, 1], seed=1) == (0, 1)
-    assert bootstrap_interval([0, 1], [1, 1], seed=1, level=0.4) == (0.5, 0.5)
+    assert bootstrap_interval(sample_of([0, 1], [1, 1]), seed=1) == (0, 1)
+    assert bootstrap_interval(sample_of([0, 1], [1, 1]), seed=1, level=0.4) == (0.5, 0.5)
 
 
 @pytest.mark.parametrize("value", [0.0, 0.1, 1 / 3, 0.7071067811])
 def test_a_sample_of_equal_values_has_an_interval_without_width(value: float) -> None:
-    low, high = bootstrap_interval([value], [17], seed=1)
+    low, high = bootstrap_interval(sample_of([value], [17]), seed=1)
 
     assert low <= value <= high
     assert high - low < 1e-15
@@ -110,13 +110,15 @@ def test_the_interval_is_valid_in_95_of_100_cases() -> None:
     rng = np.random.default_rng(11)
     hits = rng.binomial(200, 0.4, size=400)
 
-    found = [bootstrap_interval([0, 1], [200 - one, one], seed=int(one)) for one in hits]
+    found = [bootstrap_interval(sample_of([0, 1], [200 - one, one]), seed=int(one)) for one in hits]
 
     assert 0.91 < np.mean([low <= 0.4 <= high for low, high in found]) < 0.98
 
 
 def test_a_wider_level_makes_a_wider_interval() -> None:
-    narrow, wide = (bootstrap_interval(*COARSE, seed=1, level=level) for level in (0.8, 0.99))
+    narrow, wide = (
+        bootstrap_interval(sample_of(*COARSE), seed=1, level=level) for level in (0.8, 0.99)
+    )
 
     assert wide.low < narrow.low < narrow.high < wide.high
 
@@ -124,8 +126,8 @@ def test_a_wider_level_makes_a_wider_interval() -> None:
 def test_ten_times_the_items_narrow_the_interval_by_the_root_of_ten() -> None:
     values, counts = COARSE
 
-    few = bootstrap_interval(values, counts, seed=1)
-    more = bootstrap_interval(values, [10 * one for one in counts], seed=1)
+    few = bootstrap_interval(sample_of(values, counts), seed=1)
+    more = bootstrap_interval(sample_of(values, [10 * one for one in counts]), seed=1)
 
     assert (few.high - few.low) / (more.high - more.low) == pytest.approx(10**0.5, rel=0.1)
 
@@ -158,7 +160,7 @@ def test_the_same_sample_in_another_order_has_the_same_means(
 def test_the_mean_is_in_its_interval_and_that_among_the_values(sample: dict[float, int]) -> None:
     values, counts = list(sample), list(sample.values())
 
-    low, high = bootstrap_interval(values, counts, seed=1)
+    low, high = bootstrap_interval(sample_of(values, counts), seed=1)
 
     mean = np.average(values, weights=counts)
     assert min(values) - 1e-9 <= low <= mean + 1e-12
@@ -187,7 +189,7 @@ def test_another_seed_draws_otherwise() -> None:
 )
 def test_what_is_no_sample_is_refused(values: list[float], counts: list[float], said: str) -> None:
     with pytest.raises(ValueError, match=said):
-        bootstrap_interval(values, counts, seed=1)
+        bootstrap_interval(sample_of(values, counts), seed=1)
 
 
 def test_a_seed_is_the_same_in_every_process() -> None:

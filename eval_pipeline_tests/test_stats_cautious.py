@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from eval_pipeline.results.stats.intervals import cautious
-from eval_pipeline.results.stats.pairs import Differences, compare
+from eval_pipeline.results.stats.pairs import compare
 
 
 def test_the_interval_is_that_of_single_pairs_where_each_task_was_done_by_one_model() -> None:
@@ -13,7 +13,7 @@ def test_the_interval_is_that_of_single_pairs_where_each_task_was_done_by_one_mo
     found = cautious(differences, range(len(differences)))
 
     values, counts = np.unique(differences, return_counts=True)
-    expected = compare(Differences(values, counts, binary=True), seed=1).interval
+    expected = compare(values, counts, binary=True, seed=1).interval
     assert found.interval == pytest.approx(expected)
 
 

@@ -14,7 +14,6 @@ from statsmodels.stats.contingency_tables import mcnemar as reference_mcnemar
 
 from eval_pipeline.results.stats.intervals import Interval
 from eval_pipeline.results.stats.pairs import (
-    Differences,
     Paired,
     compare,
     compare_clusters,
@@ -30,8 +29,9 @@ SIZES = st.one_of(st.sampled_from([0.25, 1 / 3, 0.5, 2 / 3, 1.0]), st.floats(0.0
 P_VALUES = st.lists(st.floats(0, 1), max_size=30)
 
 
-def of_items(differences: list[float], *, binary: bool = False) -> Differences:
-    return Differences(differences, [1] * len(differences), binary)
+def of_items(differences: list[float], *, binary: bool = False) -> Paired:
+    """The comparison over items that have one difference each."""
+    return compare(differences, [1] * len(differences), binary=binary, seed=1)
 
 
 def mirrored(interval: Interval | None) -> Interval | None:
@@ -47,7 +47,7 @@ def by_all_flips(differences: list[float]) -> float:
 
 def test_a_comparison_by_hand() -> None:
     # Five items: better on three, worse on one. Mean 2/5, deviations .6 .6 .6 -.4 -1.4.
-    found = compare(Differences([1, 0, -1], [3, 1, 1], binary=True), seed=1)
+    found = compare([1, 0, -1], [3, 1, 1], binary=True, seed=1)
 
     error = sqrt((3 * 0.36 + 0.16 + 1.96) / 4 / 5)
     assert found[:3] == pytest.approx((5, 0.4, error))
@@ -67,7 +67,7 @@ def test_error_and_interval_are_those_of_scipy() -> None:
         (items,), np.mean, method="percentile", n_resamples=4000, batch=500, rng=7
     )
 
-    found = compare(Differences(HALVES, counts, binary=False), seed=1)
+    found = compare(HALVES, counts, binary=False, seed=1)
 
     assert found.standard_error == pytest.approx(stats.sem(items))
     # Ends of 2,000 and 4,000 draws differ by 0.07 standard errors on average.
@@ -77,7 +77,7 @@ def test_error_and_interval_are_those_of_scipy() -> None:
 
 
 def test_the_detectable_difference_is_found_in_80_of_100_cases() -> None:
-    found = compare(Differences([-1, 0, 1], [200, 1000, 250], binary=True), seed=1)
+    found = compare([-1, 0, 1], [200, 1000, 250], binary=True, seed=1)
 
     detectable, among_many = found.detectable(), found.detectable(pairs=1770)
     assert detectable and among_many and found.standard_error
@@ -87,7 +87,7 @@ def test_the_detectable_difference_is_found_in_80_of_100_cases() -> None:
 
 
 def test_without_any_difference_nothing_is_detectable() -> None:
-    found = compare(Differences([0], [40], binary=True), seed=1)
+    found = compare([0], [40], binary=True, seed=1)
 
     assert (found.p_value, found.detectable(), found.bootstrap) == (1.0, None, None)
     assert found.interval and found.interval.low < 0 < found.interval.high
@@ -100,7 +100,7 @@ def test_the_interval_of_right_and_wrong_covers_and_does_not_contradict_the_test
     shares = np.array([better, worse, items - better - worse]) / items
     covered, contradicted = 0, 0
     for number, drawn in enumerate(np.random.default_rng(1).multinomial(items, shares, size=400)):
-        found = compare(Differences([1, -1, 0], drawn, binary=True), seed=number)
+        found = compare([1, -1, 0], drawn, binary=True, seed=number)
         assert found.interval
         covered += found.interval.low <= shares[0] - shares[1] <= found.interval.high
         contradicted += not found.interval.low <= 0 <= found.interval.high and found.p_value > 0.15
@@ -113,7 +113,7 @@ def test_clusters_are_drawn_and_flipped_as_a_whole() -> None:
     # Ten clusters of four; in three of them the first is better on every item.
     differences, clusters = np.repeat([1.0] * 3 + [0.0] * 7, 4), np.repeat(np.arange(10), 4)
 
-    alone = compare(of_items(differences.tolist()), seed=1)
+    alone = of_items(differences.tolist())
     found = compare_clusters(differences, clusters, seed=1)
 
     assert (found.items, found.difference, found.better) == (40, 0.3, 12)
@@ -130,7 +130,7 @@ def test_clusters_of_one_item_are_compared_like_items() -> None:
     differences = np.repeat(HALVES, [20, 60, 300, 80, 40])
 
     found = compare_clusters(differences, np.arange(500), seed=1)
-    expected = compare(Differences(HALVES, [20, 60, 300, 80, 40], binary=False), seed=1)
+    expected = compare(HALVES, [20, 60, 300, 80, 40], binary=False, seed=1)
 
     assert found.p_value == pytest.approx(expected.p_value)
     assert found.standard_error == pytest.approx(expected.standard_error)
@@ -255,8 +255,8 @@ def test_p_values_of_equal_models_are_small_as_rarely_as_they_say() -> None:
 @settings(max_examples=80, deadline=None, database=None)
 @given(COUNTS, st.integers(0, 99))
 def test_swapped_models_mirror_the_comparison(counts: list[int], seed: int) -> None:
-    there = compare(Differences(HALVES, counts, binary=False), seed=seed)
-    back = compare(Differences(HALVES, counts[::-1], binary=False), seed=seed)
+    there = compare(HALVES, counts, binary=False, seed=seed)
+    back = compare(HALVES, counts[::-1], binary=False, seed=seed)
 
     assert there == Paired(
         items=back.items,
@@ -274,7 +274,7 @@ def test_swapped_models_mirror_the_comparison(counts: list[int], seed: int) -> N
 @settings(max_examples=80, deadline=None, database=None)
 @given(st.lists(st.floats(-1, 1), min_size=1, max_size=30))
 def test_what_holds_for_any_comparison(differences: list[float]) -> None:
-    found = compare(of_items(differences), seed=1)
+    found = of_items(differences)
 
     assert 0 <= found.p_value <= 1
     assert (found.bootstrap is None) is (len(set(np.round(differences, 14))) == 1)
@@ -284,12 +284,12 @@ def test_what_holds_for_any_comparison(differences: list[float]) -> None:
     assert found.items == len(differences) >= found.better + found.worse
     assert (found.standard_error is None) is (found.items == 1)
     assert (not found.standard_error) is (found.detectable() is None)
-    assert compare(of_items(differences[::-1]), seed=1) == found
+    assert of_items(differences[::-1]) == found
 
 
 def test_many_times_the_items_make_the_same_difference_significant() -> None:
-    few = compare(Differences(HALVES, [1, 1, 6, 2, 1], binary=False), seed=1)
-    many = compare(Differences(HALVES, [100, 100, 600, 200, 100], binary=False), seed=1)
+    few = compare(HALVES, [1, 1, 6, 2, 1], binary=False, seed=1)
+    many = compare(HALVES, [100, 100, 600, 200, 100], binary=False, seed=1)
 
     assert few.difference == pytest.approx(many.difference)
     assert few.p_value > 0.5 and many.p_value < 0.01
@@ -298,20 +298,20 @@ def test_many_times_the_items_make_the_same_difference_significant() -> None:
 
 
 def test_differences_that_are_0_but_for_rounding_are_no_differences() -> None:
-    found = compare(of_items([0.1 + 0.2 - 0.3, 1 / 3 + 1 / 3 - 2 / 3, 0.3 - 0.2 - 0.1]), seed=1)
+    found = of_items([0.1 + 0.2 - 0.3, 1 / 3 + 1 / 3 - 2 / 3, 0.3 - 0.2 - 0.1])
 
     assert (found.difference, found.better, found.worse, found.p_value) == (0, 0, 0, 1)
 
 
 def test_as_often_better_as_worse_has_a_symmetric_interval() -> None:
-    found = compare(Differences(HALVES, [3, 8, 20, 8, 3], binary=False), seed=1)
+    found = compare(HALVES, [3, 8, 20, 8, 3], binary=False, seed=1)
 
     assert found.interval and found.interval.low == -found.interval.high < 0
     assert (found.difference, found.p_value) == (0, 1)
 
 
 def test_equal_models_have_no_difference_and_no_negative_zero() -> None:
-    found = compare(Differences([-0.0], [7], binary=True), seed=1)
+    found = compare([-0.0], [7], binary=True, seed=1)
 
     half = 1.959963985 * sqrt(0.5 + 0.5) / 9
     assert found[:3] == (7, 0, 0)
@@ -321,30 +321,32 @@ def test_equal_models_have_no_difference_and_no_negative_zero() -> None:
 
 
 def test_one_item_has_no_error() -> None:
-    found = compare(of_items([1.0], binary=True), seed=1)
+    found = of_items([1.0], binary=True)
 
     assert (found.standard_error, found.detectable(), found.p_value) == (None, None, 1)
 
 
 @pytest.mark.parametrize(
-    ("differences", "said"),
+    ("values", "counts", "binary", "said"),
     [
-        (of_items([]), "share no item"),
-        (Differences([0.0], [0], binary=True), "share no item"),
-        (of_items([0.5, 1.0], binary=True), "-1, 0 or 1"),
-        (of_items([float("nan")]), "finite"),
+        ([], [], False, "share no item"),
+        ([0.0], [0], True, "share no item"),
+        ([0.5, 1.0], [1, 1], True, "-1, 0 or 1"),
+        ([float("nan")], [1], False, "finite"),
     ],
 )
-def test_what_can_not_be_compared_is_refused(differences: Differences, said: str) -> None:
+def test_what_can_not_be_compared_is_refused(
+    values: list[float], counts: list[int], binary: bool, said: str
+) -> None:
     with pytest.raises(ValueError, match=said):
-        compare(differences, seed=1)
+        compare(values, counts, binary=binary, seed=1)
 
 
 def cpu_of_comparing(items: int) -> float:
     drawn = np.random.default_rng(1).multinomial(items, [0.05, 0.1, 0.65, 0.12, 0.08], size=60)
     started = process_time()
     for number, counts in enumerate(drawn):
-        compare(Differences(HALVES, counts, binary=False), seed=number)
+        compare(HALVES, counts, binary=False, seed=number)
     return process_time() - started
 
 

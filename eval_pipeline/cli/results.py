@@ -19,7 +19,7 @@ from eval_pipeline.cli.show import NO_RUNS
 if TYPE_CHECKING:  # imported late: `evals --help` does without these
     import duckdb
 
-    from eval_pipeline.results.side_by_side import Side, SideBySide
+    from eval_pipeline.results.comparisons import Side, SideBySide
     from eval_pipeline.results.stats.intervals import Interval
 
 
@@ -43,12 +43,11 @@ def _print_leaderboard(db: "duckdb.DuckDBPyConnection") -> None:
     from eval_pipeline.results.queries import query
     from eval_pipeline.results.tables.leaderboard import leaderboard_tables, steps_table
 
-    rows = query(db, "summaries/leaderboard").df()
-    if rows.empty:
-        say("No run of the published benchmark version is complete yet: evals run")
-    else:
+    if rows := _rows(db, "leaderboard"):
         show(*leaderboard_tables(rows))
-    if not (steps := query(db, "summaries/steps").df()).empty:
+    else:
+        say("No run of the published benchmark version is complete yet: evals run")
+    if steps := _rows(db, "steps"):
         show(steps_table(steps))
     left_out, drafts = query(db, "summaries/left_out"), query(db, "summaries/draft")
     say(*("Not on it: {} ({}, run {}): {}".format(*line) for line in left_out.fetchall()))
@@ -123,7 +122,7 @@ def compare(
     as_json: AsJson = False,
 ) -> None:
     """Compare two models or runs item by item: who is better, and is that more than chance?"""
-    from eval_pipeline.results.side_by_side import compare_sides
+    from eval_pipeline.results.comparisons import compare_sides
     from eval_pipeline.results.tables.comparison import comparison_lines, differences_table
 
     experiment = experiment or read_settings().experiment
@@ -154,14 +153,13 @@ def mint_version(
 @benchmark.command("list")
 def list_versions(*, as_json: AsJson = False) -> None:
     """Every version with its runs; the published one is what the leaderboard shows."""
-    from eval_pipeline.results.queries import query
     from eval_pipeline.results.tables.listing import versions_table
 
     with open_warehouse().reading() as db:
         if as_json:
             print_json(_rows(db, "versions_in_full"))
         else:
-            show(versions_table(query(db, "summaries/versions").df()))
+            show(versions_table(_rows(db, "versions")))
 
 
 def _rows(db: "duckdb.DuckDBPyConnection", name: str) -> list[dict[str, Any]]:

@@ -206,13 +206,14 @@ def show_item(
 
 def _show_status(rows: "Sequence[Row]", title: str) -> None:
     from eval_pipeline.results.tables import runs as tables
+    from eval_pipeline.results.tables.leaderboard import steps_table
 
     show(tables.status_table(rows, title))
     for row in rows:
         if row.get("categories"):
             show(tables.categories_table(row))
         if row.get("steps"):
-            show(tables.code_table(row))
+            show(steps_table(row["steps"]))
     say(*tables.steps_left(rows))
 
 

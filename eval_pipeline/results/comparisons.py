@@ -1,26 +1,26 @@
-"""Models compared item by item: their differences, and which of them are statistically tied."""
+"""Models compared item by item: those of the leaderboard, which are tied or not, and any two."""
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import combinations, groupby
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import duckdb
 import numpy as np
-from numpy.typing import NDArray
 
-from eval_pipeline.results.queries import insert
+from eval_pipeline.errors import RunError
+from eval_pipeline.results.queries import insert, query
 from eval_pipeline.results.stats.bootstrap import Floats, Ints, seed_of
 from eval_pipeline.results.stats.intervals import LEVEL, Interval, clustered_error
-from eval_pipeline.results.stats.pairs import Differences, Paired, compare, compare_clusters, holm
+from eval_pipeline.results.stats.pairs import Paired, compare, compare_clusters, holm
 from eval_pipeline.results.stats.ranks import letters, rank_range
 
 # Means of the same scores may differ by rounding; more of it would take thirds off the lattice
 # that the bootstrap is fast on.
 DECIMALS = 14
-
-Family = Literal["models", "experiments"]
+MOST_NAMED = 8
 
 
 class Entry(NamedTuple):
@@ -44,33 +44,6 @@ class Entry(NamedTuple):
         return f"{self.model} {self.experiment}"
 
 
-@dataclass(frozen=True)
-class Scores:
-    """The mean score of each entry (a row, from 1 on) on each item (a column); NaN for none.
-
-    Items of one unit are not independent: of a cluster that the suite names, or an item alone.
-    """
-
-    table: Floats
-    clusters: Ints
-    units: Ints
-
-    def compare(self, a: Entry, b: Entry) -> "Compared | None":
-        """The two on the items that both have a score on; None if there are none."""
-        first, second = self.table[a.entry], self.table[b.entry]
-        shared = ~np.isnan(first - second)
-        if not shared.any():
-            return None
-        return compare_scores(
-            a,
-            b,
-            first[shared],
-            second[shared],
-            clusters=self.clusters[shared],
-            units=self.units[shared],
-        )
-
-
 class Compared(NamedTuple):
     """Two entries side by side."""
 
@@ -82,20 +55,19 @@ class Compared(NamedTuple):
     standard_error_clustered: float | None
 
     @property
-    def family(self) -> Family:
-        return "models" if self.a.experiment == self.b.experiment else "experiments"
-
-    @property
-    def corrected_with(self) -> Hashable:
-        """Those among which a chance find is to be expected."""
+    def corrected_with(self) -> tuple[str, ...]:
+        """Those among which a chance find is to be expected: models, or else experiments."""
         judge = self.a.judge, self.a.judge_version
-        return (*judge, self.family, self.a.experiment if self.family == "models" else "")
+        return (*judge, self.a.experiment) if self.a.experiment == self.b.experiment else judge
 
 
 def compare_scores(
     a: Entry, b: Entry, first: Floats, second: Floats, *, clusters: Ints, units: Ints
 ) -> Compared:
-    """Two entries by their scores on the same items."""
+    """Compare two entries by their scores on the same items.
+
+    Items of one unit are not independent: of a cluster that the suite names, or an item alone.
+    """
     differences = differences_of(first, second)
     seed = seed_of(*sorted([a.name, b.name]), a.judge, a.judge_version)
     distinct, numbers = np.unique(units, return_inverse=True)
@@ -104,7 +76,7 @@ def compare_scores(
     else:
         values, counts = np.unique(differences, return_counts=True)
         binary = a.replies == b.replies == 1 and _is_binary(first) and _is_binary(second)
-        paired = compare(Differences(values, counts, binary=binary), seed=seed)
+        paired = compare(values, counts, binary=binary, seed=seed)
     error = clustered_error(differences, clusters)
     return Compared(a, b, float(first.mean()), float(second.mean()), paired, error)
 
@@ -115,31 +87,40 @@ def differences_of(first: Floats, second: Floats) -> Floats:
 
 
 def compare_entries(connection: duckdb.DuckDBPyConnection) -> None:
-    """Fills `compared` and `ranks` from `entries` and `entry_scores`."""
+    """Fill `compared` and `ranks` from `entries` and `entry_scores`."""
     rows = connection.sql(
         "select entry, model, experiment, judge, judge_version, scope, runs * samples "
         "from entries order by entry"
     ).fetchall()
     entries = [Entry(*row) for row in rows]
-    scores = _scores(connection, len(entries))
-    found = [one for pair in _pairs(entries) if (one := scores.compare(*pair))]
-    corrected = _corrected(found)
-    insert(connection, "compared", _columns(found, corrected))
+    found = list(_compared(connection, entries))
+    p_values, pairs = _corrected(found)
+    insert(connection, "compared", list(map(_row, found, p_values, pairs)))
     # As text: for a column of texts DuckDB would load pandas.
-    ranks = ", ".join(f"({rank})" for rank in _ranks(entries, found, corrected))
+    ranks = ", ".join(f"({rank})" for rank in _ranks(entries, found, p_values))
     connection.execute(f"insert into ranks values {ranks}")
 
 
-def _scores(connection: duckdb.DuckDBPyConnection, entries: int) -> Scores:
+def _compared(
+    connection: duckdb.DuckDBPyConnection, entries: Sequence[Entry]
+) -> Iterator[Compared]:
+    """Yield every pair that shares items, compared on those."""
     found = connection.sql(
         "select entry, item, entry_scores.cluster, unit, score "
         "from entry_scores join exam using (item)"
     ).fetchnumpy()
     _, first, column = np.unique(found["item"], return_index=True, return_inverse=True)
-    table = np.full((entries + 1, len(first)), np.nan)
+    # The mean score of each entry (a row, from 1 on) on each item; NaN for none.
+    table = np.full((len(entries) + 1, len(first)), np.nan)
     table[found["entry"], column] = found["score"]
-    clusters, units = (np.asarray(found[name])[first] for name in ("cluster", "unit"))
-    return Scores(table, clusters.astype(np.int64), units.astype(np.int64))
+    clusters, units = (
+        np.asarray(found[name])[first].astype(np.int64) for name in ("cluster", "unit")
+    )
+    for a, b in _pairs(entries):
+        shared = ~np.isnan(table[a.entry] - table[b.entry])
+        if shared.any():
+            scores = table[a.entry][shared], table[b.entry][shared]
+            yield compare_scores(a, b, *scores, clusters=clusters[shared], units=units[shared])
 
 
 def _pairs(entries: Sequence[Entry]) -> Iterator[tuple[Entry, Entry]]:
@@ -150,59 +131,40 @@ def _pairs(entries: Sequence[Entry]) -> Iterator[tuple[Entry, Entry]]:
                 yield a, b
 
 
-class _Corrected(NamedTuple):
-    p_value: float
-    pairs: int
-
-
-def _corrected(found: Sequence[Compared]) -> list[_Corrected]:
-    """The p-values in their order, each corrected for the pairs of its family."""
-    families: dict[Hashable, list[int]] = defaultdict(list)
+def _corrected(found: Sequence[Compared]) -> tuple[list[float], list[int]]:
+    """Return the p-values, each corrected for the pairs of its family, and how many these are."""
+    families: dict[tuple[str, ...], list[int]] = defaultdict(list)
     for number, one in enumerate(found):
         families[one.corrected_with].append(number)
-    corrected: dict[int, _Corrected] = {}
+    p_values, pairs = [0.0] * len(found), [0] * len(found)
     for numbers in families.values():
         adjusted = holm([found[number].paired.p_value for number in numbers])
-        corrected |= {
-            number: _Corrected(p_value, len(numbers))
-            for number, p_value in zip(numbers, adjusted, strict=True)
-        }
-    return [corrected[number] for number in range(len(found))]
+        for number, p_value in zip(numbers, adjusted, strict=True):
+            p_values[number], pairs[number] = p_value, len(numbers)
+    return p_values, pairs
 
 
-def _columns(
-    found: Sequence[Compared], corrected: Sequence[_Corrected]
-) -> Mapping[str, NDArray[Any]]:
-    paired = [one.paired for one in found]
-    return {
-        "entry_a": np.array([one.a.entry for one in found], dtype=np.int64),
-        "entry_b": np.array([one.b.entry for one in found], dtype=np.int64),
-        "items": np.array([one.items for one in paired], dtype=np.int64),
-        "accuracy_a": _floats(one.accuracy_a for one in found),
-        "accuracy_b": _floats(one.accuracy_b for one in found),
-        "difference": _floats(one.difference for one in paired),
-        **_ends("difference", [one.interval for one in paired]),
-        **_ends("bootstrap", [one.bootstrap for one in paired]),
-        "standard_error": _floats(one.standard_error for one in paired),
-        "standard_error_clustered": _floats(one.standard_error_clustered for one in found),
-        "better": np.array([one.better for one in paired], dtype=np.int64),
-        "worse": np.array([one.worse for one in paired], dtype=np.int64),
-        "exact_mcnemar": np.array([one.test == "mcnemar" for one in paired], dtype=np.bool_),
-        "p_value": _floats(one.p_value for one in paired),
-        "p_adjusted": _floats(one.p_value for one in corrected),
-        "pairs": np.array([one.pairs for one in corrected], dtype=np.int64),
-        "detectable": _floats(
-            one.detectable(after.pairs) for one, after in zip(paired, corrected, strict=True)
-        ),
-    }
+def _row(one: Compared, p_adjusted: float, pairs: int) -> tuple[float | None, ...]:
+    """Return a row of `compared`, whose columns are numbers."""
+    paired = one.paired
+    return (
+        *(one.a.entry, one.b.entry, paired.items, one.accuracy_a, one.accuracy_b),
+        *(paired.difference, *_ends(paired.interval), *_ends(paired.bootstrap)),
+        *(paired.standard_error, one.standard_error_clustered, paired.better, paired.worse),
+        *(paired.test == "mcnemar", paired.p_value, p_adjusted, pairs, paired.detectable(pairs)),
+    )
+
+
+def _ends(interval: Interval | None) -> tuple[float | None, float | None]:
+    return (None, None) if interval is None else interval
 
 
 def _ranks(
-    entries: Sequence[Entry], found: Sequence[Compared], corrected: Sequence[_Corrected]
+    entries: Sequence[Entry], found: Sequence[Compared], p_values: Sequence[float]
 ) -> Iterator[str]:
-    beaten: dict[Hashable, list[tuple[int, int]]] = defaultdict(list)
-    for one, after in zip(found, corrected, strict=True):
-        if one.a.board == one.b.board and after.p_value < LEVEL:
+    beaten: dict[tuple[str, ...], list[tuple[int, int]]] = defaultdict(list)
+    for one, p_value in zip(found, p_values, strict=True):
+        if one.a.board == one.b.board and p_value < LEVEL:
             better, worse = (one.a, one.b) if one.paired.difference > 0 else (one.b, one.a)
             beaten[one.a.board].append((better.entry, worse.entry))
     for board, ranked in groupby(entries, key=lambda entry: entry.board):
@@ -213,17 +175,148 @@ def _ranks(
             yield f"{name}, {best}, {worst}, '{tied[name]}'"
 
 
-def _ends(name: str, intervals: Sequence[Interval | None]) -> Mapping[str, Floats]:
-    return {
-        f"{name}_low": _floats(one and one.low for one in intervals),
-        f"{name}_high": _floats(one and one.high for one in intervals),
-    }
-
-
 def _is_binary(scores: Floats) -> bool:
     return bool(((scores == 0) | (scores == 1)).all())
 
 
-def _floats(values: Iterable[float | None]) -> Floats:
-    """Return the values as an array, with NaN for None."""
-    return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+class Judge(NamedTuple):
+    """The judge of both sides, in one version."""
+
+    judge: str
+    version: str
+
+
+@dataclass(frozen=True)
+class Side:
+    """A model in one or more of its runs."""
+
+    model: str
+    experiment: str
+    run_ids: Sequence[str]
+    benchmark_version: str
+    samples: int
+    simulated: bool
+
+    @property
+    def name(self) -> str:
+        about = [
+            "simulated" if self.simulated else "",
+            "" if self.experiment == "default" else self.experiment,
+            f"run {self.run_ids[0][:8]}" if len(self.run_ids) == 1 else f"{len(self.run_ids)} runs",
+        ]
+        return f"{self.model} ({', '.join(filter(None, about))})"
+
+
+class Difference(NamedTuple):
+    """An item on which the two did not score the same."""
+
+    suite: str
+    item_id: str
+    category: str
+    score_a: float
+    score_b: float
+
+
+@dataclass(frozen=True)
+class SideBySide:
+    """Two sides compared, and where they differ; `corrected` is the p-value among all pairs."""
+
+    a: Side
+    b: Side
+    judge: Judge
+    compared: Compared
+    differences: Sequence[Difference]
+    corrected: float | None
+    pairs: int | None
+    is_official: bool
+
+
+class _Seen(NamedTuple):
+    """A side as one judge sees it: the runs that count may differ."""
+
+    side: Side
+    is_official: bool
+    judged_at: datetime
+
+
+def compare_sides(
+    db: duckdb.DuckDBPyConnection, a: str, b: str, *, experiment: str, judge: str | None
+) -> SideBySide:
+    """Compare on the items that both have a score on; each is a model, a run, or model@run."""
+    seen = _seen(db, a, experiment), _seen(db, b, experiment)
+    by = _judge(*seen, judge)
+    sides = first, second = seen[0][by].side, seen[1][by].side
+    meant: dict[str, object] = {"judge": by.judge, "judge_version": by.version}
+    for letter, side in zip("ab", sides, strict=True):
+        meant |= {f"model_{letter}": side.model, f"runs_{letter}": side.run_ids}
+    version = {"benchmark_version": first.benchmark_version}
+    rows = query(db, "summaries/scores_side_by_side", {**meant, **version}).fetchall()
+    if not rows:
+        raise RunError(f"{first.name} and {second.name} share no item that {by.judge} has scored.")
+    scores = np.array([row[3:5] for row in rows], dtype=np.float64).T
+    clusters, units = (
+        np.unique([row[place] for row in rows], return_inverse=True)[1].astype(np.int64)
+        for place in (5, 6)
+    )
+    one, other = (
+        Entry(0, side.model, side.experiment, *by, "", len(side.run_ids) * side.samples)
+        for side in sides
+    )
+    compared = compare_scores(one, other, scores[0], scores[1], clusters=clusters, units=units)
+    differing = differences_of(scores[0], scores[1]) != 0
+    differences = [
+        Difference(*row[:5]) for row, differs in zip(rows, differing, strict=True) if differs
+    ]
+    # The p-value among all pairs of the leaderboard, if both sides are on it.
+    corrected, pairs = query(db, "summaries/corrected", meant).fetchone() or (None, None)
+    official = all(sides[by].is_official for sides in seen)
+    return SideBySide(first, second, by, compared, differences, corrected, pairs, official)
+
+
+def _seen(db: duckdb.DuckDBPyConnection, name: str, experiment: str) -> dict[Judge, _Seen]:
+    """Return the side that the name means, by judge."""
+    found = _rows(db, name, experiment)
+    meant = dict.fromkeys(row[0] for row in found)
+    if len(meant) == 1:
+        return {Judge(*row[7:9]): _Seen(Side(*row[1:7]), *row[9:]) for row in found}
+    if meant:
+        raise RunError(f"'{name}' may be any of {len(meant)}: {_listed(found)}. Which one?")
+    if runs := _rows(db, f"{name}@", experiment):
+        raise RunError(
+            f"'{name}' is not on the leaderboard under the experiment '{experiment}'. "
+            f"It has these runs: {_listed(runs)}. Which one?"
+        )
+    raise RunError(
+        f"There is no judged run of '{name}'. Name a model on the leaderboard, a run by the "
+        "first characters of its id, or both as model@run; the table `runs` lists them."
+    )
+
+
+def _rows(db: duckdb.DuckDBPyConnection, name: str, experiment: str) -> list[tuple[Any, ...]]:
+    return query(db, "summaries/sides", {"name": name, "experiment": experiment}).fetchall()
+
+
+def _listed(rows: Sequence[tuple[Any, ...]]) -> str:
+    names = list(dict.fromkeys(f"{row[1]}@{row[3][0][:8]}" for row in rows))
+    left = len(names) - MOST_NAMED
+    return ", ".join(names[:MOST_NAMED]) + (f" and {left} more" if left > 0 else "")
+
+
+def _judge(a: Mapping[Judge, _Seen], b: Mapping[Judge, _Seen], judge: str | None) -> Judge:
+    """Return who scored both: official if possible, and of several the one last at work."""
+    first, second = (next(iter(sides.values())).side for sides in (a, b))
+    if first.benchmark_version != second.benchmark_version:
+        raise RunError(
+            f"{first.name} is of the benchmark version {first.benchmark_version}, {second.name} of "
+            f"{second.benchmark_version}: what a pass means differs, so they can not be compared."
+        )
+    common = [by for by in a if by in b and judge in (None, by.judge)]
+    if not common:
+        whom = judge or "one judge in the same version"
+        raise RunError(f"{first.name} and {second.name} have no verdicts of {whom} in common.")
+
+    def preference(by: Judge) -> tuple[Any, ...]:
+        both = a[by], b[by]
+        return all(one.is_official for one in both), *(one.judged_at for one in both), by
+
+    return max(common, key=preference)

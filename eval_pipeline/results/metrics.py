@@ -1,6 +1,6 @@
 """The parts of metrics that SQL is not made for: calibration and bootstrap intervals."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import duckdb
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eval_pipeline.results.queries import insert
-from eval_pipeline.results.stats.bootstrap import bootstrap_interval, seed_of
+from eval_pipeline.results.stats.bootstrap import bootstrap_interval, sample_of, seed_of
 from eval_pipeline.results.stats.calibration import (
     Bins,
     Floats,
@@ -24,8 +24,6 @@ GRADINGS_AT_ONCE = 40
 WHOLE = "in_all"
 MEMBERSHIPS = (WHOLE, "in_suite", "in_category", "in_input")
 
-Column = NDArray[np.float64] | NDArray[np.int64]
-
 
 class Stated(NamedTuple):
     """The replies of one slice that state a confidence and have a score, in order of confidence."""
@@ -38,7 +36,7 @@ class Stated(NamedTuple):
 
 
 def measure(connection: duckdb.DuckDBPyConnection) -> None:
-    """Fills `calibrations`, `reliability` and `bootstraps` from the other temporary tables."""
+    """Fill `calibrations`, `reliability` and `bootstraps` from the other temporary tables."""
     gradings = connection.table("gradings").max("grading").fetchone()
     last = gradings[0] if gradings else None
     for first in range(1, (last or 0) + 1, GRADINGS_AT_ONCE):
@@ -57,10 +55,18 @@ def _calibrate(connection: duckdb.DuckDBPyConnection, some: str) -> None:
     )
     found = {name: np.asarray(column) for name, column in fetched.items()}
     for membership in MEMBERSHIPS:
-        slices = list(_slices(found, membership))
-        insert(connection, "calibrations", _errors(slices))
+        slices = [
+            (one, equal_count_bins(one.confidence, one.score)) for one in _slices(found, membership)
+        ]
+        insert(connection, "calibrations", [_errors(one, bins) for one, bins in slices])
         if membership == WHOLE:
-            insert(connection, "reliability", _reliability(slices))
+            in_bins = [(one.slice_id, bins) for one, bins in slices if bins]
+            reliability = [
+                (slice_id, number, *numbers)
+                for slice_id, bins in in_bins
+                for number, numbers in enumerate(zip(*bins, strict=True), start=1)
+            ]
+            insert(connection, "reliability", reliability)
 
 
 def _slices(found: Mapping[str, NDArray[np.float64]], membership: str) -> Iterator[Stated]:
@@ -74,47 +80,14 @@ def _slices(found: Mapping[str, NDArray[np.float64]], membership: str) -> Iterat
         )
 
 
-def _errors(slices: Sequence[Stated]) -> Mapping[str, Column]:
-    rows = [_errors_of(one) for one in slices]
-    rms, dropped, expected, brier = np.array(rows, dtype=np.float64).reshape(-1, 4).T
-    return {
-        "slice_id": np.array([one.slice_id for one in slices], dtype=np.int64),
-        "calibration_error": rms,
-        "calibration_error_last_bin_dropped": dropped,
-        "expected_calibration_error": expected,
-        "brier_score": brier,
-    }
-
-
-def _errors_of(one: Stated) -> tuple[float | None, ...]:
-    bins = equal_count_bins(one.confidence, one.score)
+def _errors(one: Stated, bins: Bins | None) -> tuple[float | None, ...]:
     return (
+        one.slice_id,
         root_mean_square_error(bins) if bins else None,
         last_bin_dropped(one.confidence[one.asked], one.score[one.asked]),
         expected_error(bins) if bins else None,
         brier_score(one.confidence, one.score),
     )
-
-
-def _reliability(slices: Sequence[Stated]) -> Mapping[str, Column]:
-    binned = [(one.slice_id, equal_count_bins(one.confidence, one.score)) for one in slices]
-    there = [(slice_id, bins) for slice_id, bins in binned if bins is not None]
-    counts = [len(bins.size) for _, bins in there]
-    names = ("size", "confidence_low", "confidence_high", "mean_confidence", "correct")
-    return {
-        "slice_id": np.repeat(np.array([slice_id for slice_id, _ in there], np.int64), counts),
-        "bin": _joined([np.arange(1, count + 1) for count in counts]),
-        **{name: _joined([_field(bins, name) for _, bins in there]) for name in names},
-    }
-
-
-def _field(bins: Bins, name: str) -> Floats:
-    column: Floats = getattr(bins, name)
-    return column
-
-
-def _joined(parts: Sequence[Column]) -> Column:
-    return np.concatenate([*parts, np.empty(0)])
 
 
 def _bootstrap(connection: duckdb.DuckDBPyConnection) -> None:
@@ -125,14 +98,9 @@ def _bootstrap(connection: duckdb.DuckDBPyConnection) -> None:
         "from score_counts join slices using (slice_id) join gradings using (grading) "
         "where slice in ('all', 'suite') group by all order by slice_id"
     ).fetchall()
-    # Without the slice: a run of one suite has the same interval for both.
+    # The seed is without the slice: a run of one suite has the same interval for both.
     intervals = [
-        bootstrap_interval(values, counts, seed=seed_of(*graded_by))
-        for _, *graded_by, values, counts in rows
+        (slice_id, *bootstrap_interval(sample_of(values, counts), seed=seed_of(*graded_by)))
+        for slice_id, *graded_by, values, counts in rows
     ]
-    columns: dict[str, Column] = {
-        "slice_id": np.array([row[0] for row in rows], dtype=np.int64),
-        "bootstrap_low": np.array([interval.low for interval in intervals], dtype=np.float64),
-        "bootstrap_high": np.array([interval.high for interval in intervals], dtype=np.float64),
-    }
-    insert(connection, "bootstraps", columns)
+    insert(connection, "bootstraps", intervals)

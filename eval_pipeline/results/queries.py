@@ -2,12 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import duckdb
-
-if TYPE_CHECKING:  # which takes time to load
-    from numpy.typing import NDArray
 
 SQL = Path(__file__).with_name("sql")
 FORMULAS_VERSION = 1
@@ -49,16 +46,17 @@ def clear(connection: duckdb.DuckDBPyConnection, tables: Sequence[str]) -> None:
 
 
 def insert(
-    connection: duckdb.DuckDBPyConnection, table: str, columns: "Mapping[str, NDArray[Any]]"
+    connection: duckdb.DuckDBPyConnection, table: str, rows: Sequence[Sequence[float | None]]
 ) -> None:
-    """Add the rows to the temporary table of that name and those columns; NaN is NULL."""
-    if not any(column.size for column in columns.values()):
+    """Add rows of numbers to the temporary table that has those columns; None and NaN are NULL."""
+    import numpy as np  # noqa: PLC0415  (which takes time to load)
+
+    if not rows:
         return
-    connection.register("computed", dict(columns))
-    values = ", ".join(
-        f"nullif({name}, 'nan'::double) as {name}" if column.dtype.kind == "f" else name
-        for name, column in columns.items()
-    )
+    names = connection.table(table).columns
+    columns = np.array(rows, dtype=np.float64).T
+    connection.register("computed", dict(zip(names, columns, strict=True)))
+    values = ", ".join(f"nullif({name}, 'nan'::double)" for name in names)
     connection.view("computed").project(values).insert_into(f"temp.main.{table}")
     connection.unregister("computed")
 

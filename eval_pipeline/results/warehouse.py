@@ -45,20 +45,16 @@ def opened(path: Path, *, apart: bool = False) -> Iterator[duckdb.DuckDBPyConnec
     and what it sets affects no other connection.
     """
     name, is_own = _name(path)
-    try:
-        if is_own and not apart:
-            connection, database = _attach(name)
-        else:  # an engine opens no file twice under the same name
-            connection, database = duckdb.connect(str(name), read_only=True), None
-    finally:
-        if is_own:
-            name.unlink()  # an open file needs it no longer
-    try:
+    with ExitStack() as stack:
+        try:
+            if is_own and not apart:
+                connection = stack.enter_context(_attached(name))
+            else:  # an engine opens no file twice under the same name
+                connection = stack.enter_context(duckdb.connect(str(name), read_only=True))
+        finally:
+            if is_own:
+                name.unlink()  # an open file needs it no longer
         yield connection
-    finally:
-        connection.close()
-        if database is not None:
-            _detach(database)
 
 
 def _name(path: Path) -> tuple[Path, bool]:
@@ -73,20 +69,18 @@ def _name(path: Path) -> tuple[Path, bool]:
     return link, True
 
 
-def _attach(path: Path) -> tuple[duckdb.DuckDBPyConnection, str]:
-    connection, database = cursor(), f"results_{next(_numbers)}"
-    try:
+@contextmanager
+def _attached(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    database = f"results_{next(_numbers)}"
+    with cursor() as connection:
         connection.execute(f"attach {quoted(path)} as {database} (read_only)")
         connection.execute(f"use {database}")
-    except BaseException:
-        connection.close()
-        raise
-    return connection, database
-
-
-def _detach(database: str) -> None:
-    with cursor() as connection:
-        connection.execute(f"detach {database}")
+        try:
+            yield connection
+        finally:
+            connection.close()
+            with cursor() as other:
+                other.execute(f"detach {database}")
 
 
 Shown = Mapping[str, Sequence[str]]
@@ -96,20 +90,6 @@ Shown = Mapping[str, Sequence[str]]
 def shown_of(journal: Journal, parts: Sequence[Stream[Any]] = ()) -> dict[str, list[str]]:
     """Return the present state of these parts of the journal, or of all."""
     return {one.name: journal.snapshot(one) for one in parts or STREAMS}
-
-
-def note_shown(database: Path, shown: Shown) -> None:
-    """Write down beside the file what it was built from."""
-    swap_in(_beside(database), json.dumps(dict(shown)).encode())
-
-
-def read_shown(database: Path) -> Shown:
-    """Return what was noted last; nothing if that is unreadable."""
-    try:
-        found = json.loads(_beside(database).read_bytes())
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def covers(shown: Shown, known: Mapping[str, str], wanted: Shown) -> bool:
@@ -137,16 +117,17 @@ def _is_larger(there: str, wanted: str) -> bool:
     return there.isdecimal() and wanted.isdecimal() and int(there) > int(wanted)
 
 
-def _beside(database: Path) -> Path:
-    return database.with_name(f".{database.stem}.shown")
-
-
 @dataclass(frozen=True)
 class Warehouse:
     """The file that people query, and the journal it is a view of."""
 
     path: Path
     journal: Journal
+
+    @property
+    def _note(self) -> Path:
+        """Where it is written down what the file was built from."""
+        return self.path.with_name(f".{self.path.stem}.shown")
 
     def publish(self, *parts: Stream[Any], force: bool = False) -> None:
         """Bring these parts of the file, or all, up to date; one process at a time."""
@@ -200,8 +181,11 @@ class Warehouse:
     def _shows(self, wanted: Shown) -> bool:
         """Return whether another process has published all of that meanwhile."""
         with self._published() as known:
-            same_queries = known.get(QUERIES) == fingerprint(*recipe())
-            return same_queries and covers(read_shown(self.path), known, wanted)
+            try:
+                shown = json.loads(self._note.read_bytes())
+            except (OSError, ValueError):
+                return False
+            return known.get(QUERIES) == fingerprint(*recipe()) and covers(shown, known, wanted)
 
     @contextmanager
     def reading(self, *, apart: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
@@ -256,7 +240,7 @@ class Warehouse:
                 build(new, Order(self.journal, wanted, changed, base))
         if whole or changed:
             self.swap_in(new)
-            return note_shown(self.path, snapshots)
+            return swap_in(self._note, json.dumps(snapshots).encode())
         # The file is not open to write, so a log beside it is not its own.
         return self._set_log_aside()
 

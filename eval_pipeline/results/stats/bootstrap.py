@@ -70,22 +70,12 @@ def bootstrap_means(sample: Sample, seed: Seed, draws: int = DRAWS) -> Floats:
 
 
 def bootstrap_interval(
-    values: ArrayLike,
-    counts: ArrayLike,
-    *,
-    seed: Seed,
-    draws: int = DRAWS,
-    level: float = 0.95,
+    sample: Sample, *, seed: Seed, draws: int = DRAWS, level: float = 0.95
 ) -> Interval:
-    """The percentile interval of the mean; ValueError if the sample is empty.
+    """Return the percentile interval of the mean; ValueError if the sample is empty.
 
     If all values are the same it has no width: such a sample does not tell how far off it may be.
     """
-    return interval_of(sample_of(values, counts), seed, draws, level)
-
-
-def interval_of(sample: Sample, seed: Seed, draws: int = DRAWS, level: float = 0.95) -> Interval:
-    """The same of a sample that is in its canonical form already."""
     means, mean = bootstrap_means(sample, seed, draws), sample.mean
     cut = round(draws * (1 - level) / 2)
     ends = np.partition(means, [cut, draws - 1 - cut])

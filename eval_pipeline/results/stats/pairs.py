@@ -1,7 +1,6 @@
 """Two models on the same items: their difference, its interval, and whether it may be chance."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import erfc, exp, lgamma, log, sqrt
 from statistics import NormalDist
 from typing import Literal, NamedTuple
@@ -15,7 +14,7 @@ from eval_pipeline.results.stats.bootstrap import (
     Ints,
     Sample,
     Seed,
-    interval_of,
+    bootstrap_interval,
     sample_of,
 )
 from eval_pipeline.results.stats.intervals import LEVEL, Z_95, Interval, clustered_error
@@ -26,18 +25,6 @@ SLACK = 1e-9
 MOST_SUMS = 2**13
 """The most sums on either side; always enough for 25 differences other than 0."""
 POWER = 0.8
-
-
-@dataclass(frozen=True)
-class Differences:
-    """Distinct differences (first minus second, mean per item) and the items that have them.
-
-    `binary` says that both had exactly one score of 0 or 1 on each item.
-    """
-
-    values: ArrayLike
-    counts: ArrayLike
-    binary: bool
 
 
 class Paired(NamedTuple):
@@ -69,19 +56,21 @@ class Paired(NamedTuple):
         return (normal.inv_cdf(1 - LEVEL / 2 / pairs) + normal.inv_cdf(POWER)) * self.standard_error
 
 
-def compare(differences: Differences, *, seed: Seed) -> Paired:
-    """The paired comparison; ValueError if there is no item. Swapped models mirror it exactly."""
-    sample = sample_of(
-        np.round(np.asarray(differences.values, dtype=np.float64), DECIMALS), differences.counts
-    )
+def compare(values: ArrayLike, counts: ArrayLike, *, binary: bool, seed: Seed) -> Paired:
+    """Compare two models by how many items have each difference, the first minus the second.
+
+    `binary` says that both had exactly one score of 0 or 1 on each item. Swapped models mirror the
+    result exactly. Raises ValueError if there is no item.
+    """
+    sample = sample_of(np.round(np.asarray(values, dtype=np.float64), DECIMALS), counts)
     if not sample.size:
         raise ValueError("The two models share no item: there is nothing to compare.")
-    if differences.binary and not {-1.0, 0.0, 1.0}.issuperset(sample.values.tolist()):
+    if binary and not {-1.0, 0.0, 1.0}.issuperset(sample.values.tolist()):
         raise ValueError("Differences of scores of 0 and 1 are -1, 0 or 1.")
     mirrored = Sample(0.0 - sample.values[::-1], sample.counts[::-1])
     # Of a comparison and its mirror image always the same one is computed.
     first = min(sample, mirrored, key=_key)
-    found = _compare(first, seed, binary=differences.binary)
+    found = _compare(first, seed, binary=binary)
     if _key(sample) == _key(mirrored):
         return found._replace(
             bootstrap=_centred(found.bootstrap), interval=_centred(found.interval)
@@ -163,11 +152,9 @@ def sign_flip(values: ArrayLike, counts: ArrayLike) -> float:
     Exact for up to 25 differences other than 0, and for more while they have few distinct sizes
     (two, with up to 8,191 of each); beyond that the sum is taken to be normal.
     """
-    return _sign_flip(sample_of(values, counts))
-
-
-def _sign_flip(sample: Sample) -> float:
-    sizes, often = sample_of(*_without_zero(sample))
+    sample = sample_of(values, counts)
+    there = sample.values != 0
+    sizes, often = sample_of(np.abs(sample.values[there]), sample.counts[there])
     total, largest = abs(float(sample.values @ sample.counts)), float(sizes @ often)
     # Sums that are equal but for rounding have to count as equal.
     needed = total - SLACK * largest
@@ -196,7 +183,7 @@ def _compare(sample: Sample, seed: Seed, *, binary: bool) -> Paired:
     better = int(sample.counts[sample.values > 0].sum())
     worse = int(sample.counts[sample.values < 0].sum())
     error = _standard_error(sample)
-    bootstrap = interval_of(sample, seed) if len(sample.values) > 1 else None
+    bootstrap = bootstrap_interval(sample, seed=seed) if len(sample.values) > 1 else None
     return Paired(
         items=sample.size,
         difference=sample.mean,
@@ -205,7 +192,7 @@ def _compare(sample: Sample, seed: Seed, *, binary: bool) -> Paired:
         bootstrap=bootstrap,
         better=better,
         worse=worse,
-        p_value=mcnemar(better, worse) if binary else _sign_flip(sample),
+        p_value=mcnemar(better, worse) if binary else sign_flip(*sample),
         test="mcnemar" if binary else "sign_flip",
     )
 
@@ -233,11 +220,6 @@ def _standard_error(sample: Sample) -> float | None:
         return None
     squares = float((sample.values - sample.mean) ** 2 @ sample.counts)
     return sqrt(squares / (sample.size - 1) / sample.size)
-
-
-def _without_zero(sample: Sample) -> tuple[Floats, Ints]:
-    there = sample.values != 0
-    return np.abs(sample.values[there]), sample.counts[there]
 
 
 def _halves(counts: Ints) -> tuple[list[int], list[int]] | None:

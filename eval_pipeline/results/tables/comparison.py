@@ -6,7 +6,7 @@ from eval_pipeline.results.stats.intervals import LEVEL, Interval
 from eval_pipeline.results.tables.format import FittedTable, cell
 
 if TYPE_CHECKING:  # loading it takes a moment
-    from eval_pipeline.results.side_by_side import SideBySide
+    from eval_pipeline.results.comparisons import SideBySide
 
 OTHERWISE_JUDGED = ", with another prompt or limit than its official verdicts"
 _TESTS = {"mcnemar": "exact McNemar test", "sign_flip": "sign-flip test"}

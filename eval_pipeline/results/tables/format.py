@@ -15,6 +15,8 @@ from eval_pipeline.text import printable
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
 
+Row = Mapping[str, Any]
+"""A row of a query by its columns."""
 LONGEST_CELL = 300
 THOUSAND, MILLION = 1_000, 1_000_000
 SMALL_USD, LARGE_USD = 1, 100
@@ -145,7 +147,7 @@ def minute(moment: datetime | None) -> Cell:
     return Cell("") if moment is None else Cell(f"{moment:%Y-%m-%d %H:%M}", f"{moment:%m-%d %H:%M}")
 
 
-def accuracy(row: Mapping[Any, Any]) -> Cell:
+def accuracy(row: Row) -> Cell:
     """Return a share with its 95 % interval, if anything was judged."""
     if row["accuracy"] is None:
         return Cell("-")
@@ -161,6 +163,11 @@ def usd(amount: float | None, known: float | None = None) -> Cell:
     return Cell("-") if not known else Cell(f">{known:.4f}", f">{_few_digits(known)}")
 
 
+def whole(count: int | None) -> Cell:
+    """Return a large number, in narrow terminals a rough one."""
+    return Cell("-") if count is None else Cell(f"{count:,}", about(count))
+
+
 def about(count: int) -> str:
     """Return a rough count."""
     if count >= MILLION:
@@ -173,7 +180,17 @@ def rank_range(low: int, high: int) -> str:
     return str(low) if low == high else f"{low}-{high}"
 
 
-def remarks(row: Mapping[Any, Any], *, all_simulated: bool, more: str = "") -> str:
+def all_simulated(rows: Sequence[Row]) -> bool:
+    """Return whether a table is of simulated models only: then its title says so."""
+    return bool(rows) and all(row["simulated"] for row in rows)
+
+
+def titled(what: str, rows: Sequence[Row]) -> str:
+    """Return the title of a table."""
+    return f"{what} of SIMULATED models" if all_simulated(rows) else what
+
+
+def remarks(row: Row, *, all_simulated: bool, more: str = "") -> str:
     """Return the remarks on a row that belong behind the model's name."""
     return in_brackets(
         "simulated" if row["simulated"] and not all_simulated else "",

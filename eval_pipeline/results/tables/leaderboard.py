@@ -1,9 +1,9 @@
 """The leaderboard: in a terminal, and as a page in Markdown."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
+from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import duckdb
 from tabulate import tabulate
@@ -11,20 +11,20 @@ from tabulate import tabulate
 from eval_pipeline.journal import translate_os_errors
 from eval_pipeline.journal.files import swap_in
 from eval_pipeline.records.coding import STEPS
-from eval_pipeline.results.queries import query
+from eval_pipeline.results.queries import query, rows
 from eval_pipeline.results.tables.format import (
     FittedTable,
+    Row,
     accuracy,
+    all_simulated,
     named,
     number,
     rank_range,
     remarks,
+    titled,
     usd,
 )
 from eval_pipeline.text import plain
-
-if TYPE_CHECKING:  # loading it takes a moment, and most commands do without
-    import pandas as pd
 
 CAPTION = (
     "In brackets the 95 % interval; # is the range of ranks that the data allow. Models that share "
@@ -33,14 +33,14 @@ CAPTION = (
 )
 
 
-def leaderboard_tables(rows: "pd.DataFrame") -> Iterator[FittedTable]:
+def leaderboard_tables(found: Sequence[Row]) -> Iterator[FittedTable]:
     """Yield the leaderboard, one table per judge; simulated models are called so."""
-    for judge, board in rows.groupby("judge", sort=False):
-        yield _leaderboard_table(board, str(judge))
+    for judge, board in groupby(found, key=lambda row: row["judge"]):
+        yield _leaderboard_table(list(board), judge)
 
 
-def _leaderboard_table(rows: "pd.DataFrame", judge: str) -> FittedTable:
-    simulated = bool(rows["simulated"].all())
+def _leaderboard_table(board: Sequence[Row], judge: str) -> FittedTable:
+    simulated = all_simulated(board)
     of_whom = " of SIMULATED models (their skill is invented)" if simulated else ""
     table = FittedTable(
         f"Leaderboard{of_whom}, judged by {judge}",
@@ -49,32 +49,35 @@ def _leaderboard_table(rows: "pd.DataFrame", judge: str) -> FittedTable:
         dropped_first=("calib.", "USD"),
         caption=CAPTION,
     )
-    for row in rows.to_dict("records"):
+    for row in board:
         table.add(
             rank_range(row["rank_low"], row["rank_high"]),
             named(row["model"], remarks(row, all_simulated=simulated)),
             accuracy(row),
             row["ties"],
             number(row["calibration_error"], "{:.3f}"),
-            f"{row['runs']}x{row['judged']}" if row["runs"] > 1 else str(row["judged"]),
+            _items(row),
             usd(row["cost_usd"]),
         )
     return table
 
 
-def steps_table(rows: "pd.DataFrame") -> FittedTable:
-    """Where answers in code failed, model by model."""
-    simulated = bool(rows["simulated"].all())
+def _items(row: Row) -> str:
+    return f"{row['runs']}x{row['judged']}" if row["runs"] > 1 else str(row["judged"])
+
+
+def steps_table(found: Sequence[Row]) -> FittedTable:
+    """Return a table of where answers in code failed, model by model."""
     columns = ("model", "passed", *STEPS)
     table = FittedTable(
-        "Code" + (" of SIMULATED models" if simulated else ""),
+        titled("Code", found),
         *columns,
         right=columns[1:],
         caption="how many answers failed first at which step",
     )
-    for row in rows.to_dict("records"):
+    for row in found:
         table.add(
-            named(row["model"], remarks(row, all_simulated=simulated)),
+            named(row["model"], remarks(row, all_simulated=all_simulated(found))),
             f"{row['passed']}/{row['graded']}",
             *(str(row[step]) for step in STEPS),
         )
@@ -103,14 +106,14 @@ def leaderboard_page(
     db: duckdb.DuckDBPyConnection, when: datetime, pictures: Sequence[str] = ()
 ) -> str:
     """The whole report; pictures are named as in `PLOTS` and stand beside it in plots/."""
-    rows, left_out = query(db, "summaries/leaderboard").df(), query(db, "summaries/left_out").df()
+    found = rows(query(db, "summaries/leaderboard"))
     parts = ["# Leaderboard", f"As of {when:%Y-%m-%d %H:%M} UTC. {_version(db)}"]
-    if bool(rows["simulated"].any()):
-        parts.append(_simulated(all_of_them=bool(rows["simulated"].all())))
-    for judge, board in rows.groupby("judge", sort=False):
-        parts += [f"## Judged by {plain(str(judge))}", _table(board)]
-    parts.append("No run is complete yet." if rows.empty else HOW_TO_READ)
-    parts += ["## Left out", _left_out(left_out)]
+    if any(row["simulated"] for row in found):
+        parts.append(_simulated(all_of_them=all_simulated(found)))
+    for judge, board in groupby(found, key=lambda row: row["judge"]):
+        parts += [f"## Judged by {plain(judge)}", _table(board)]
+    parts.append(HOW_TO_READ if found else "No run is complete yet.")
+    parts += ["## Left out", _left_out(db)]
     if pictures:
         parts += ["## Plots", *(f"![{PLOTS[name]}](plots/{name}.svg)" for name in pictures)]
     return "\n\n".join([*parts, "## How to renew this page", HOW_TO_RENEW]) + "\n"
@@ -143,7 +146,7 @@ def _simulated(*, all_of_them: bool) -> str:
     )
 
 
-def _table(board: "pd.DataFrame") -> str:
+def _table(board: Iterable[Row]) -> str:
     cells = [
         [
             rank_range(row["rank_low"], row["rank_high"]),
@@ -151,19 +154,20 @@ def _table(board: "pd.DataFrame") -> str:
             f"{row['accuracy']:.1%} ({row['accuracy_low']:.1%} to {row['accuracy_high']:.1%})",
             row["ties"],
             number(row["calibration_error"], "{:.3f}"),
-            f"{row['runs']}x{row['judged']}" if row["runs"] > 1 else str(row["judged"]),
+            _items(row),
             number(row["cost_usd"], "{:.4f}"),
             number(row["mean_latency_s"], "{:.1f}"),
         ]
-        for row in board.to_dict("records")
+        for row in board
     ]
     columns = ["#", "model", "accuracy", "ties", "calib. error", "items", "USD", "mean latency, s"]
     return tabulate(cells, columns, tablefmt="pipe", disable_numparse=True)
 
 
-def _left_out(rows: "pd.DataFrame") -> str:
-    if rows.empty:
+def _left_out(db: duckdb.DuckDBPyConnection) -> str:
+    found = query(db, "summaries/left_out").fetchall()
+    if not found:
         return "Nobody."
-    cells = [[plain(" ".join(str(cell).split())) for cell in row] for row in rows.to_numpy()]
+    cells = [[plain(" ".join(cell.split())) for cell in row] for row in found]
     columns = ["model", "experiment", "run", "why"]
     return tabulate(cells, columns, tablefmt="pipe", disable_numparse=True)

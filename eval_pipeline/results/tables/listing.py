@@ -1,27 +1,25 @@
 """Tables of suites, items, experiments, models and versions."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
 
 from eval_pipeline.gateways.catalog import MILLION
 from eval_pipeline.results.tables.format import (
     Cell,
     FittedTable,
-    about,
+    Row,
     accuracy,
+    all_simulated,
     cell,
     in_brackets,
     minute,
     named,
     number,
     one_line,
+    whole,
 )
 from eval_pipeline.suites.listing import OfferedExperiment, OfferedItem, OfferedSuite
 from eval_pipeline.text import printable
-
-if TYPE_CHECKING:  # loading it takes a moment
-    import pandas as pd
 
 
 def suites_table(offered: Iterable[OfferedSuite]) -> FittedTable:
@@ -63,9 +61,9 @@ def experiments_table(offered: Iterable[OfferedExperiment]) -> FittedTable:
     return table
 
 
-def models_table(rows: Sequence[Mapping[str, Any]]) -> FittedTable:
+def models_table(rows: Sequence[Row]) -> FittedTable:
     """Prices and abilities of models, and how their latest runs went."""
-    simulated = bool(rows) and all(row["simulated"] for row in rows)
+    simulated = all_simulated(rows)
     table = FittedTable(
         "SIMULATED models" if simulated else "Models",
         *("model", "gateway", "in", "out", "context", "images", "web", "latest run", "accuracy"),
@@ -81,7 +79,7 @@ def models_table(rows: Sequence[Mapping[str, Any]]) -> FittedTable:
             cell(row["gateway"]),
             _per_million(row["prompt_price"]),
             _per_million(row["completion_price"]),
-            _context(row["context_length"]),
+            whole(row["context_length"]),
             "yes" if row["sees_images"] else "no",
             "yes" if row["web_search"] else "no",
             _latest(row),
@@ -98,11 +96,12 @@ def due_table(rows: Iterable[tuple[str, ...]]) -> FittedTable:
     return table
 
 
-def versions_table(rows: "pd.DataFrame") -> FittedTable:
-    """Every benchmark version, the latest first."""
-    table = FittedTable("Benchmark versions", *rows.columns, prose=("name", "state"))
-    for row in rows.itertuples(index=False):
-        table.add(*map(cell, row))
+def versions_table(rows: Iterable[Row]) -> FittedTable:
+    """Return a table of every benchmark version, the latest first."""
+    columns = ("version", "name", "state", "items", "loaded", "runs")
+    table = FittedTable("Benchmark versions", *columns, prose=("name", "state"))
+    for row in rows:
+        table.add(*(cell(row[column]) for column in columns))
     return table
 
 
@@ -110,7 +109,7 @@ def _per_million(price: float | None) -> str:
     return number(None if price is None else price * MILLION, "{:.4g}")
 
 
-def _remarks(row: Mapping[str, Any], *, all_simulated: bool) -> str:
+def _remarks(row: Row, *, all_simulated: bool) -> str:
     return in_brackets(
         "simulated" if row["simulated"] and not all_simulated else "",
         "" if row["selected"] else "not selected",
@@ -119,11 +118,7 @@ def _remarks(row: Mapping[str, Any], *, all_simulated: bool) -> str:
     )
 
 
-def _context(length: int | None) -> Cell:
-    return Cell("-") if length is None else Cell(f"{length:,}", about(length))
-
-
-def _latest(row: Mapping[str, Any]) -> Cell:
+def _latest(row: Row) -> Cell:
     if row["run_id"] is None:
         return Cell("never")
     special = (
@@ -133,5 +128,5 @@ def _latest(row: Mapping[str, Any]) -> Cell:
     return minute(row["opened_at"]).followed_by(printable(in_brackets(*special)))
 
 
-def _accuracy(row: Mapping[str, Any]) -> Cell:
+def _accuracy(row: Row) -> Cell:
     return accuracy(row).followed_by(f" of {row['judged']}" if row["judged"] else "")

@@ -1,10 +1,10 @@
 """Rows of the table `metrics` chosen by the user, and tables of them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import groupby
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import duckdb
 
@@ -13,18 +13,19 @@ from eval_pipeline.results.queries import query, rows
 from eval_pipeline.results.runs import find_runs
 from eval_pipeline.results.stats.calibration import Published, as_published
 from eval_pipeline.results.tables.format import (
-    Cell,
     FittedTable,
-    about,
+    Row,
     accuracy,
+    all_simulated,
     cell,
     named,
     number,
     remarks,
+    titled,
     usd,
+    whole,
 )
 
-Row = Mapping[str, Any]
 Slice = Literal["all", "suite", "category", "input"]
 CAPTION = (
     "In brackets the 95 % interval. judged: replies with a score. Calibration error and Brier "
@@ -138,11 +139,11 @@ def _quality(
     by: Slice,
     moderate: bool,
 ) -> FittedTable:
-    simulated = all(row["simulated"] for row in found)
+    simulated = all_simulated(found)
     several = len({row["suite"] for row in found}) > 1
     numbers = ("accuracy", "judged", "calib.", "Brier", *(["if missing"] if moderate else []))
     table = FittedTable(
-        _title("Metrics", f", judged by {judge or 'nobody yet'}", simulated=simulated),
+        f"{titled('Metrics', found)}, judged by {judge or 'nobody yet'}",
         *("model", *([] if by == "all" else [by]), *numbers),
         right=numbers,
         prose=(by,),
@@ -153,26 +154,19 @@ def _quality(
         table.add(
             named(row["model"], _remarks(row, published, all_simulated=simulated)),
             *([] if by == "all" else [cell(_sliced(row, by, several_suites=several))]),
-            *_numbers(row),
+            accuracy(row),
+            _counted(row),
+            number(row["calibration_error"], "{:.3f}"),
+            number(row["brier_score"], "{:.3f}"),
             *([_bounds(row)] if moderate else []),
         )
     return table
 
 
-def _numbers(row: Row) -> tuple[Cell | str, ...]:
-    return (
-        accuracy(row),
-        _counted(row),
-        number(row["calibration_error"], "{:.3f}"),
-        number(row["brier_score"], "{:.3f}"),
-    )
-
-
 def _cost(found: Sequence[Row]) -> FittedTable:
-    simulated = all(row["simulated"] for row in found)
     columns = ("model", "run", "USD", "tokens in", "out", "p50 s", "p95 s")
     table = FittedTable(
-        _title("Cost and speed", "", simulated=simulated),
+        titled("Cost and speed", found),
         *columns,
         right=columns[1:],
         dropped_first=("p95 s",),
@@ -184,8 +178,8 @@ def _cost(found: Sequence[Row]) -> FittedTable:
             named(row["model"]),
             row["run_id"][:8],
             usd(row["cost_usd"], row["cost_known_usd"]),
-            _tokens(row["input_tokens"]),
-            _tokens(row["output_tokens"]),
+            whole(row["input_tokens"]),
+            whole(row["output_tokens"]),
             number(row["latency_p50_s"], "{:.2f}"),
             number(row["latency_p95_s"], "{:.2f}"),
         )
@@ -236,10 +230,6 @@ def _bounds(row: Row) -> str:
     return "-" if low is None or high is None else f"{low:.0%} to {high:.0%}"
 
 
-def _tokens(count: int | None) -> Cell:
-    return Cell("-") if count is None else Cell(f"{count:,}", about(count))
-
-
 def _sliced(row: Row, by: Slice, *, several_suites: bool) -> str:
     if by == "category" and several_suites:
         return f"{row['suite']}/{row['category']}"
@@ -250,7 +240,3 @@ def _remarks(row: Row, published: Sequence[str], *, all_simulated: bool) -> str:
     version = row["benchmark_version"]
     other = "" if version in published else f"version {version[:8]}"
     return remarks(row, all_simulated=all_simulated, more=other)
-
-
-def _title(what: str, more: str, *, simulated: bool) -> str:
-    return what + (" of SIMULATED models" if simulated else "") + more

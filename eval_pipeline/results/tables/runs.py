@@ -2,25 +2,24 @@
 
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
-
-import pandas as pd
+from collections.abc import Iterable, Iterator, Sequence
 
 from eval_pipeline.results.runs import State, state_of
 from eval_pipeline.results.tables.format import (
     Cell,
     FittedTable,
+    Row,
     accuracy,
+    all_simulated,
     cell,
     minute,
     named,
     number,
     one_line,
     remarks,
+    titled,
     usd,
 )
-from eval_pipeline.results.tables.leaderboard import steps_table
 
 STYLES = {
     State.COMPLETE: "green",
@@ -41,10 +40,8 @@ GROUPS = {
     "wrong": "Wrong: scored below 1",
 }
 
-Run = Mapping[str, Any]
 
-
-def runs_table(rows: Sequence[Run]) -> FittedTable:
+def runs_table(rows: Sequence[Row]) -> FittedTable:
     """One row per run, the newest first."""
     failing, other = any(row["failed"] for row in rows), not all(row["is_current"] for row in rows)
     table = _table(
@@ -70,7 +67,7 @@ def runs_table(rows: Sequence[Run]) -> FittedTable:
     return table
 
 
-def status_table(rows: Sequence[Run], title: str) -> FittedTable:
+def status_table(rows: Sequence[Row], title: str) -> FittedTable:
     """One row per run: how much is answered, what failed, how much is judged and right."""
     failing = any(row["failures"] for row in rows)
     table = _table(
@@ -96,7 +93,7 @@ def status_table(rows: Sequence[Run], title: str) -> FittedTable:
     return table
 
 
-def categories_table(row: Run) -> FittedTable:
+def categories_table(row: Row) -> FittedTable:
     """One run, category by category."""
     columns = ("suite", "category", "answered", "failed", "judged", "right", "accuracy")
     simulated = " (simulated)" if row["simulated"] else ""
@@ -117,12 +114,7 @@ def categories_table(row: Run) -> FittedTable:
     return table
 
 
-def code_table(row: Run) -> FittedTable:
-    """At which steps the code of one run failed."""
-    return steps_table(pd.DataFrame(row["steps"]))
-
-
-def failed_tables(replies: Sequence[Run]) -> Iterator[FittedTable | Cell]:
+def failed_tables(replies: Sequence[Row]) -> Iterator[FittedTable | Cell]:
     """Yield tables of a run's failures: without an answer, without a verdict, wrong."""
     for went, title in GROUPS.items():
         if found := [one for one in replies if one["went"] == went]:
@@ -138,7 +130,7 @@ def failed_tables(replies: Sequence[Run]) -> Iterator[FittedTable | Cell]:
                 yield cell(f"… and {more} more: evals status {run} --failed --all")
 
 
-def failed_line(row: Run, replies: Sequence[Run]) -> str:
+def failed_line(row: Row, replies: Sequence[Row]) -> str:
     """Return the counts of a run's replies by outcome, and of those to come."""
     counts = Counter({one["went"]: one["alike"] for one in replies})
     to_come = {
@@ -152,13 +144,13 @@ def failed_line(row: Run, replies: Sequence[Run]) -> str:
     return f"{row['model']}{simulated}, {about}: of {row['planned']} replies {', '.join(told)}."
 
 
-def show_line(reply: Run) -> str:
+def show_line(reply: Row) -> str:
     """The command that shows it in full."""
     item = f"{reply['suite']}/{reply['item_id']}"
     return f"One in full: evals show {_named_run(reply)} {shlex.quote(item)}"
 
 
-def what_failed(reply: Run) -> str:
+def what_failed(reply: Row) -> str:
     """In a line: how asking ended, the step that failed, or what the judge says."""
     if reply["went"] == "no answer":
         return f"{reply['outcome']}: {reply['error'] or 'the server gave no reason'}"
@@ -172,7 +164,7 @@ def what_failed(reply: Run) -> str:
     return reply["reason"] if said is None else f"answered {said}: {reply['reason']}"
 
 
-def steps_left(rows: Iterable[Run]) -> list[str]:
+def steps_left(rows: Iterable[Row]) -> list[str]:
     """Return the next steps, a line for each command."""
     rows = list(rows)
     lines = [f"{TO_DO[state]} ({of}): {step}" for state, step, of in _steps(rows)]
@@ -187,12 +179,12 @@ def steps_left(rows: Iterable[Run]) -> list[str]:
     return lines or [f"Nothing is left to do in {'this run' if len(rows) == 1 else 'these runs'}."]
 
 
-def other_steps_left(rows: Iterable[Run]) -> list[str]:
+def other_steps_left(rows: Iterable[Row]) -> list[str]:
     """The same for runs that are not shown, but that `evals fix` would go on with too."""
     return [f"Also unfinished ({of}): {step}" for _, step, of in _steps(rows)]
 
 
-def _steps(rows: Iterable[Run]) -> Iterator[tuple[State, str, str]]:
+def _steps(rows: Iterable[Row]) -> Iterator[tuple[State, str, str]]:
     """Yield each command once, with the state it ends and its models."""
     left: dict[tuple[State, str], list[str]] = {}
     for row in rows:
@@ -202,7 +194,7 @@ def _steps(rows: Iterable[Run]) -> Iterator[tuple[State, str, str]]:
         yield state, step, _named(models)
 
 
-def _named_run(reply: Run) -> str:
+def _named_run(reply: Row) -> str:
     return f"{reply['model']}@{reply['run_id'][:8]}"
 
 
@@ -212,11 +204,10 @@ def _named(models: Sequence[str], most: int = 3) -> str:
 
 
 def _table(
-    title: str, rows: Sequence[Run], *columns: str, dropped_first: Sequence[str]
+    title: str, rows: Sequence[Row], *columns: str, dropped_first: Sequence[str]
 ) -> FittedTable:
-    of_whom = " of SIMULATED models" if _all_simulated(rows) else ""
     return FittedTable(
-        f"{title}{of_whom}",
+        titled(title, rows),
         *columns,
         right=("answered", "failed", "judged", "right", "accuracy", "USD"),
         prose=("no answer", "version"),
@@ -225,18 +216,14 @@ def _table(
     )
 
 
-def _all_simulated(rows: Sequence[Run]) -> bool:
-    return bool(rows) and all(row["simulated"] for row in rows)
+def _model(row: Row, rows: Sequence[Row]) -> Cell:
+    return named(row["model"], remarks(row, all_simulated=all_simulated(rows)))
 
 
-def _model(row: Run, rows: Sequence[Run]) -> Cell:
-    return named(row["model"], remarks(row, all_simulated=_all_simulated(rows)))
-
-
-def _state(row: Run) -> Cell:
+def _state(row: Row) -> Cell:
     state = state_of(row)
     return Cell(state.value, SHORT.get(state), style=STYLES[state])
 
 
-def _version(row: Run) -> Cell:
+def _version(row: Row) -> Cell:
     return cell("" if row["is_current"] else row["version_name"] or row["benchmark_version"])

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from eval_pipeline.errors import RunError
+from eval_pipeline.results.comparisons import SideBySide, compare_sides
 from eval_pipeline.results.queries import query, rows
-from eval_pipeline.results.side_by_side import SideBySide, compare_sides
 from eval_pipeline.web.routes import Page, Row, View
 
 MOST_DIFFERENCES = 200
