@@ -39,7 +39,7 @@ def test_each_version_of_a_judge_has_rows_of_its_own(tmp_path: Path) -> None:
     ]
     assert len(rows(warehouse, "from judged")) == 7
     with warehouse.reading() as db:
-        missing = query(db, "checks/predictions_without_score").fetchall()
+        missing = query(db, "checks/every_prediction_is_judged").fetchall()
         (latest,) = query(db, "summaries/metrics").fetchall()
     assert [row[3] for row in missing] == ["q3"]
     assert "1 not judged" in latest
@@ -67,7 +67,7 @@ def test_a_run_plans_as_many_replies_as_it_has_samples_of_each_item(tmp_path: Pa
     assert [row[name] for name in counts] == [2, 2, 4, 3, 2, 1]
     assert row["incomplete_because"] == "1 not asked, 1 not judged"
     with warehouse.reading() as db:
-        unasked = query(db, "checks/planned_without_prediction").fetchall()
+        unasked = query(db, "checks/every_planned_item_is_predicted").fetchall()
     assert [one[2:6] for one in unasked] == [("sample", "q1", 1, "not asked")]
 
 

@@ -205,7 +205,7 @@ def test_the_numbers_are_in_order_whatever_the_scores(
 
     rows = all_derived(db, sampled, seed=0)
 
-    assert len(query(db, "checks/metrics_out_of_bounds")) == 0
+    assert len(query(db, "checks/metrics_are_within_bounds")) == 0
     assert [row["items"] for row in rows] == list(map(len, runs))
     for row in rows:
         if row["judged"]:

@@ -60,11 +60,9 @@ from eval_pipeline.suites.exam.labels import load_labels
 
 
 @dg.asset(group_name="inputs", kinds={"duckdb"})
-def dataset(
-    settings: dg.ResourceParam[Settings], warehouse: WarehouseResource
-) -> dg.MaterializeResult[None]:
+def dataset(warehouse: WarehouseResource) -> dg.MaterializeResult[None]:
     """Every item of every suite, checked row by row, with the benchmark version they make up."""
-    benchmark = load_benchmark(settings)
+    benchmark = load_benchmark(warehouse.settings)
     keep(benchmark, warehouse.journal)
     warehouse.publish(VERSIONS, ITEMS)
     with warehouse.get_connection() as db:
@@ -78,13 +76,10 @@ def dataset(
 
 @dg.asset(group_name="inputs", kinds={"duckdb"})
 def model_catalog(
-    context: dg.AssetExecutionContext,
-    config: CatalogConfig,
-    settings: dg.ResourceParam[Settings],
-    warehouse: WarehouseResource,
+    context: dg.AssetExecutionContext, config: CatalogConfig, warehouse: WarehouseResource
 ) -> dg.MaterializeResult[None]:
     """Every model the gateways offer, with prices and abilities; the selected are partitions."""
-    settings = config.apply(settings)
+    settings = config.apply(warehouse.settings)
     refreshed = run_async(refresh(settings, warehouse.journal))
     changes = keep_in_step(context.instance, refreshed, run_id=context.run.run_id)
     warehouse.publish(SIGHTINGS)
@@ -102,15 +97,12 @@ def model_catalog(
     kinds={"llm", "duckdb"},
 )
 def predictions(
-    context: dg.AssetExecutionContext,
-    config: PredictionsConfig,
-    settings: dg.ResourceParam[Settings],
-    warehouse: WarehouseResource,
+    context: dg.AssetExecutionContext, config: PredictionsConfig, warehouse: WarehouseResource
 ) -> dg.MaterializeResult[None]:
     """One reply per planned item from this partition's model; only what is missing is asked."""
     # All runs share the slots, so that one launch's config does not change them.
-    places = GatewaySlots.of(settings).hold
-    settings, journal = config.apply(settings), warehouse.journal
+    places = GatewaySlots.of(warehouse.settings).hold
+    settings, journal = config.apply(warehouse.settings), warehouse.journal
     models, benchmark = look_up(journal, asked_models(context)), current(journal, settings)
     launch, board = config.launch(context.run), StageProgressList(context)
     work = predict(
@@ -128,18 +120,13 @@ def predictions(
 
 @dg.asset(group_name="runs", deps=[predictions], kinds={"llm", "duckdb"})
 def judged(
-    context: dg.AssetExecutionContext,
-    config: JudgedConfig,
-    settings: dg.ResourceParam[Settings],
-    warehouse: WarehouseResource,
+    context: dg.AssetExecutionContext, config: JudgedConfig, warehouse: WarehouseResource
 ) -> dg.MaterializeResult[None]:
     """One verdict per reply and judge; judges whatever has no score yet, for all models at once."""
-    settings, board = config.apply(settings), StageProgressList(context)
+    settings, board = config.apply(warehouse.settings), StageProgressList(context)
     # Within a run that carries partitions, only those models' replies.
     models = models_of(context) or warehouse.journal.parts(RUNS)
-    work = _judging(
-        models, config, context.run, settings=settings, board=board, warehouse=warehouse
-    )
+    work = _judging(models, config, context.run, settings, board)
     tallies = board.run(work, settings, warehouse, judges=settings.judge.models)
     fail_if_nobody_could(tallies)
     with warehouse.get_connection() as db:
@@ -152,12 +139,10 @@ def _judging(
     models: Sequence[str],
     config: JudgedConfig,
     run: dg.DagsterRun,
-    *,
     settings: Settings,
     board: StageProgressList,
-    warehouse: WarehouseResource,
 ) -> Coroutine[Any, Any, list[StageProgress]]:
-    journal = warehouse.journal
+    journal = open_journal(settings)
     return judge(
         models,
         look_up(journal, settings.judge.models),
@@ -172,13 +157,10 @@ def _judging(
 
 @dg.asset(group_name="results", deps=[judged], kinds={"llm", "duckdb"})
 def judge_reliability(
-    context: dg.AssetExecutionContext,
-    config: ReliabilityConfig,
-    settings: dg.ResourceParam[Settings],
-    warehouse: WarehouseResource,
+    context: dg.AssetExecutionContext, config: ReliabilityConfig, warehouse: WarehouseResource
 ) -> dg.MaterializeResult[None]:
     """How far judges agree: with themselves when asked again, with each other, with people."""
-    settings, journal = config.apply(settings), warehouse.journal
+    settings, journal = config.apply(warehouse.settings), warehouse.journal
     told = load_labels(settings, journal)
     warehouse.publish()
     with warehouse.get_connection() as db:
@@ -196,13 +178,10 @@ def judge_reliability(
 
 @dg.asset(group_name="results", deps=[judged], kinds={"llm", "duckdb"})
 def run_reports(
-    context: dg.AssetExecutionContext,
-    config: ReportsConfig,
-    settings: dg.ResourceParam[Settings],
-    warehouse: WarehouseResource,
+    context: dg.AssetExecutionContext, config: ReportsConfig, warehouse: WarehouseResource
 ) -> dg.MaterializeResult[None]:
     """Why items failed: an analyst looks into each failure, and each run gets a report on it."""
-    settings, board = config.apply(settings), StageProgressList(context)
+    settings, board = config.apply(warehouse.settings), StageProgressList(context)
     analyst = analyst_of(settings, warehouse.journal)
     scope = _scope(context, config, warehouse)
     work = _analysis(scope, analyst, config, context, settings=settings, board=board)
@@ -250,9 +229,7 @@ def _scope(
 
 
 @dg.asset(group_name="results", deps=[judged], kinds={"duckdb"})
-def metrics(
-    settings: dg.ResourceParam[Settings], warehouse: WarehouseResource
-) -> dg.MaterializeResult[None]:
+def metrics(warehouse: WarehouseResource) -> dg.MaterializeResult[None]:
     """Accuracy with its interval, calibration, cost, speed and coverage per run and slice."""
     warehouse.publish_once()
     with warehouse.get_connection() as db:
@@ -261,7 +238,7 @@ def metrics(
                 **numbers(db, "runs", "complete_runs"),
                 "latest_runs": table(db, "summaries/metrics"),
                 **described(db, "metrics"),
-                **plots(db, settings.plots, "calibration", "categories"),
+                **plots(db, warehouse.settings.plots, "calibration", "categories"),
             },
             data_version=data_version(warehouse, "metrics"),
         )
@@ -283,12 +260,10 @@ def comparisons(warehouse: WarehouseResource) -> dg.MaterializeResult[None]:
 
 
 @dg.asset(group_name="results", deps=[metrics, comparisons], kinds={"duckdb"})
-def leaderboard(
-    settings: dg.ResourceParam[Settings], warehouse: WarehouseResource
-) -> dg.MaterializeResult[None]:
+def leaderboard(warehouse: WarehouseResource) -> dg.MaterializeResult[None]:
     """One row per model, experiment and judge: the mean of its latest 10 complete runs."""
     warehouse.publish_once()
-    report = settings.reports / "leaderboard.md"
+    settings, report = warehouse.settings, warehouse.settings.reports / "leaderboard.md"
     with warehouse.get_connection() as db:
         shown = {
             **numbers(db, "models_ranked", "best_accuracy"),

@@ -29,17 +29,15 @@ def build_automation(settings: Settings) -> dg.Definitions:
 def condition(asset: str, settings: Settings) -> Condition | None:
     """When the asset is materialized without anybody asking for it; None for never."""
     if asset in RESULTS:
-        return _when_free(_once(_updated() | _changed()) | _missing(), "results follow verdicts")
-    if asset == "judged" and _may_judge(settings):
+        changed = dg.AutomationCondition.code_version_changed()
+        return _when_free(_once(_updated() | changed) | _missing(), "results follow verdicts")
+    # The settings allow for what judging costs, or it costs nothing.
+    judging = settings.automation.judge or not (settings.judge.models or settings.coding.reviewers)
+    if asset == "judged" and judging:
         return _when_free(_once(_updated()), "verdicts follow answers")
     if asset == "run_reports" and settings.automation.analyse:
         return _when_free(_once(_updated(also_by_jobs=True)), "reports follow verdicts")
     return None
-
-
-def _may_judge(settings: Settings) -> bool:
-    """Whether the settings allow for what judging costs, or it costs nothing."""
-    return settings.automation.judge or not (settings.judge.models or settings.coding.reviewers)
 
 
 def _once(change: Condition) -> Condition:
@@ -67,11 +65,6 @@ def _updated(*, also_by_jobs: bool = False) -> Condition:
         alone = alone & ~tagged
     requested = dg.AutomationCondition.will_be_requested()
     return dg.AutomationCondition.any_deps_match(alone | requested).with_label("upstream is new")
-
-
-def _changed() -> Condition:
-    """It would be computed in another way now."""
-    return dg.AutomationCondition.code_version_changed()
 
 
 def _missing() -> Condition:

@@ -17,53 +17,46 @@ from eval_pipeline.results.queries import query, rows
 
 EXAMPLES = 10
 NAMED_MODELS = 3
-ERROR, WARN = dg.AssetCheckSeverity.ERROR, dg.AssetCheckSeverity.WARN
+ERROR = dg.AssetCheckSeverity.ERROR
 
 
 class Check(NamedTuple):
-    """A sentence that should be true, why it matters, and the query that finds where it is not."""
+    """A sentence that should be true; `checks/` has a query of its name that finds where not."""
 
     name: str
     why: str
-    severity: dg.AssetCheckSeverity
-    query: str
     one: str
     """What one row of the query says, in words that go on after the number; then several."""
     several: str
+    severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.WARN
 
 
 OF_DATASET = (
     Check(
         "dataset_ids_are_unique",
         "Two items under one id would be graded as one.",
-        ERROR,
-        "duplicate_items",
         "item id is not unique",
         "item ids are not unique",
+        ERROR,
     ),
     Check(
         "every_item_has_an_answer",
         "Without a reference answer nobody can tell right from wrong.",
-        ERROR,
-        "items_without_answer",
         "item can not be graded",
         "items can not be graded",
+        ERROR,
     ),
 )
 OF_MODEL_CATALOG = (
     Check(
         "every_selected_model_has_a_price",
         "Without one no budget holds, unless the gateway says what each reply has cost.",
-        WARN,
-        "models_without_price",
         "model has no price",
         "models have no price",
     ),
     Check(
         "every_selected_model_is_still_listed",
         "A model that its gateway has dropped keeps its results, and can not be asked again.",
-        WARN,
-        "models_gone",
         "model is no longer listed",
         "models are no longer listed",
     ),
@@ -72,24 +65,19 @@ OF_PREDICTIONS = (
     Check(
         "every_planned_item_is_predicted",
         "An item that was asked in vain is missing, not wrong; materialize again to ask it again.",
-        ERROR,
-        "planned_without_prediction",
         "planned reply is missing",
         "planned replies are missing",
+        ERROR,
     ),
     Check(
         "few_replies_are_cut_off",
         "If more than 5 % reach the token limit, the limit is measured and not the model.",
-        WARN,
-        "many_cut_off_replies",
         "run has more than 5 % of its replies cut off",
         "runs have more than 5 % of their replies cut off",
     ),
     Check(
         "few_items_are_asked_several_times",
         "If more than 20 % are, the gateway is ailing, or `num_workers` is more than it grants.",
-        WARN,
-        "many_repeated_requests",
         "run had to ask more than 20 % of its items again",
         "runs had to ask more than 20 % of their items again",
     ),
@@ -98,24 +86,19 @@ OF_JUDGED = (
     Check(
         "every_prediction_is_judged",
         "A leaderboard over half-judged answers would flatter whoever was judged first.",
-        ERROR,
-        "predictions_without_score",
         "reply has no verdict",
         "replies have no verdict",
+        ERROR,
     ),
     Check(
         "verdicts_can_be_read",
         "If more than 2 % can not, the judge is too weak for its prompt or may use too few tokens.",
-        WARN,
-        "unreadable_judges",
         "judge of a run gave more than 2 % of its verdicts in a form that can not be read",
         "judges of runs gave more than 2 % of their verdicts in a form that can not be read",
     ),
     Check(
         "no_judge_grades_its_own_family",
         "Judges favour models of their own vendor; let a judge of another one judge too.",
-        WARN,
-        "own_family_judges",
         "judge of a run is of the model's own vendor",
         "judges of runs are of the models' own vendor",
     ),
@@ -124,16 +107,13 @@ OF_METRICS = (
     Check(
         "metrics_are_within_bounds",
         "Shares between 0 and 1, intervals around their value, no more judged than planned.",
-        ERROR,
-        "metrics_out_of_bounds",
         "row of numbers can not be",
         "rows of numbers can not be",
+        ERROR,
     ),
     Check(
         "every_cost_is_known",
         "A run of which a part of the cost is unknown has no cost on the leaderboard.",
-        WARN,
-        "unknown_costs",
         "run has replies whose cost nobody knows",
         "runs have replies whose cost nobody knows",
     ),
@@ -142,16 +122,12 @@ OF_LEADERBOARD = (
     Check(
         "every_selected_model_is_ranked",
         "Who is missing is easily overlooked: the best model may not be on the leaderboard.",
-        WARN,
-        "unranked_models",
         "model has no rank",
         "models have no rank",
     ),
     Check(
         "no_result_is_stale",
         "Behind a model's name there may be another model after 70 days.",
-        WARN,
-        "stale_results",
         "result is older than 70 days",
         "results are older than 70 days",
     ),
@@ -191,9 +167,10 @@ leaderboard_checks = _checks("leaderboard", OF_LEADERBOARD)
 def _result(
     db: duckdb.DuckDBPyConnection, check: Check, asset: str, models: Sequence[str]
 ) -> dg.AssetCheckResult:
-    found = query(db, f"checks/{check.query}")
+    found = query(db, f"checks/{check.name}")
     if models:
-        found = found.filter(duckdb.ColumnExpression("model").isin(*map(_constant, models)))
+        some = map(duckdb.ConstantExpression, models)
+        found = found.filter(duckdb.ColumnExpression("model").isin(*some))
     count = len(found)
     # Mostly there is nothing, and that is found out once.
     examples = rows(found.limit(EXAMPLES)) if count else []
@@ -210,10 +187,6 @@ def _result(
             **({"models": listed(list(models))} if models else {}),
         },
     )
-
-
-def _constant(model: str) -> duckdb.Expression:
-    return duckdb.ConstantExpression(model)
 
 
 def _models_in(found: duckdb.DuckDBPyRelation) -> list[str]:

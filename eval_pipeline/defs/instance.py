@@ -14,7 +14,7 @@ import dagster as dg
 import yaml
 from sqlalchemy.exc import OperationalError
 
-from eval_pipeline.defs.partitions import MODELS
+from eval_pipeline.defs.partitions import BUSY, MODELS
 from eval_pipeline.defs.sensors import close_dead_runs
 from eval_pipeline.errors import MendableError
 from eval_pipeline.evaluation.deletion import RunKey
@@ -136,7 +136,6 @@ ENDED = (
     dg.DagsterRunStatus.FAILURE,
     dg.DagsterRunStatus.CANCELED,
 )
-AT_A_TIME = 1000
 
 
 def forgettable_runs(settings: Settings, before: datetime) -> list[str]:
@@ -169,16 +168,13 @@ def forget_runs(settings: Settings, run_ids: Sequence[str]) -> int:
 
 
 def _latest(instance: dg.DagsterInstance) -> Iterator[str]:
+    """Yield the run of each asset's latest materialization, and of each of its partitions'."""
     for key in instance.get_asset_keys():
-        seen: set[str | None] = set()
-        cursor, more = None, True
-        while more:
-            page = instance.fetch_materializations(key, limit=AT_A_TIME, cursor=cursor)
-            for record in page.records:  # the latest first
-                if record.partition_key not in seen:
-                    seen.add(record.partition_key)
-                    yield record.run_id
-            cursor, more = page.cursor, page.has_more
+        partitions = ([one] for one in instance.get_materialized_partitions(key))
+        for some in (None, *partitions):
+            wanted = dg.AssetRecordsFilter(key, asset_partitions=some)
+            for record in instance.fetch_materializations(wanted, limit=1).records:
+                yield record.run_id
 
 
 def _remove_shard(instance: dg.DagsterInstance, run_id: str) -> None:
@@ -203,15 +199,6 @@ def tell_of_deletion(settings: Settings, runs: Sequence[RunKey]) -> None:
             )
 
 
-STATUSES = (
-    dg.DagsterRunStatus.QUEUED,
-    dg.DagsterRunStatus.NOT_STARTED,
-    dg.DagsterRunStatus.STARTING,
-    dg.DagsterRunStatus.STARTED,
-    dg.DagsterRunStatus.CANCELING,
-)
-
-
 class Waiting(NamedTuple):
     """Runs by status, and for how long the first of those that are queued has been."""
 
@@ -228,7 +215,7 @@ def look_at_queue(settings: Settings) -> Waiting | None:
     with instance_as_it_is(settings) as instance:
         runs = {
             status.value.lower(): instance.get_runs_count(dg.RunsFilter(statuses=[status]))
-            for status in STATUSES
+            for status in (dg.DagsterRunStatus.NOT_STARTED, *BUSY)
         }
         queued = dg.RunsFilter(statuses=[dg.DagsterRunStatus.QUEUED])
         first = instance.get_run_records(queued, limit=1, ascending=True)

@@ -1,7 +1,7 @@
 """Jobs: launched by name from the UI, `dagster job execute -j` or `evals job`."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
 
@@ -99,15 +99,12 @@ def named_jobs(settings: Settings) -> dict[str, dg.JobDefinition]:
 
 @dg.op
 def every_model(
-    context: dg.OpExecutionContext,
-    config: AllConfig,
-    settings: dg.ResourceParam[Settings],
-    warehouse: WarehouseResource,
+    context: dg.OpExecutionContext, config: AllConfig, warehouse: WarehouseResource
 ) -> None:
     """Materializes the assets for all partitions, in runs that are part of this one."""
     tags = {PART_OF: context.run_id}
     evaluation = Evaluation(config.predictions, config.judged, tags=tags)
-    failures = evaluate_all(settings, context.instance, evaluation)
+    failures = evaluate_all(warehouse.settings, context.instance, evaluation)
     if failures:
         raise dg.Failure(" ".join(failures), allow_retries=False)
 
@@ -138,7 +135,10 @@ FIXES = "fix_evaluation"
 
 def stages_of(config: Config) -> dict[str, Path]:
     """Where in a job's config each of its stages that ask models is set."""
-    return dict(_found(config))
+    ops = config.get("ops", {})
+    if ALL in ops:
+        return {stage: ("ops", ALL, "config", stage) for stage in PAID[:2]}
+    return {stage: ("ops", stage, "config") for stage in PAID if stage in ops}
 
 
 def with_options(
@@ -155,18 +155,10 @@ def with_options(
             _at(changed, path)["budget_usd"] = budget_usd
     if fresh:
         # What is asked anew is judged anyway.
-        first = next(name for name in PAID if name in stages)
+        first, *_ = stages
         anew = {"fresh": True} if first == "run_reports" else {"mode": Mode.FRESH.name}
         _at(changed, stages[first]).update(anew)
     return changed
-
-
-def _found(config: Config) -> Iterator[tuple[str, Path]]:
-    for name in config.get("ops", {}):
-        if name == ALL:
-            yield from ((one, ("ops", ALL, "config", one)) for one in PAID[:2])
-        elif name in PAID:
-            yield name, ("ops", name, "config")
 
 
 def _at(config: dict[str, Any], path: Path) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from uuid import uuid4
 
@@ -164,7 +163,7 @@ def _materialize(
     config: Mapping[str, dg.Config],
 ) -> list[str]:
     run_id = str(uuid4())
-    with _canceled_if_never_started(instance, run_id):
+    try:
         result = graph.resolve_implicit_global_asset_job_def().execute_in_process(
             instance=instance,
             run_id=run_id,
@@ -173,19 +172,13 @@ def _materialize(
             run_config=dg.RunConfig(ops=dict(config), loggers=QUIET),
             raise_on_error=False,
         )
-    return failures_of(result)
-
-
-@contextmanager
-def _canceled_if_never_started(instance: dg.DagsterInstance, run_id: str) -> Iterator[None]:
-    """Interrupted at the very beginning, Dagster would have the run wait for ever."""
-    try:
-        yield
     except BaseException:
+        # Interrupted at the very beginning, Dagster would have the run wait for ever.
         run = instance.get_run_by_id(run_id)
         if run is not None and run.status is dg.DagsterRunStatus.NOT_STARTED:
             instance.report_run_canceled(run)
         raise
+    return failures_of(result)
 
 
 def failures_of(result: dg.ExecuteInProcessResult) -> list[str]:

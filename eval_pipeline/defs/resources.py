@@ -128,4 +128,4 @@ class GatewaySlots:
 def build_resources(settings: Settings) -> dict[str, object]:
     """Return everything the assets are given."""
     warehouse = WarehouseResource(database=str(settings.database), settings=settings)
-    return {"settings": settings, "warehouse": warehouse}
+    return {"warehouse": warehouse}

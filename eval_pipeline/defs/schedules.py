@@ -98,12 +98,11 @@ def busy_models(
     """The models that unfinished runs ask under the experiment, each with the id of one."""
     unfinished = unfinished_runs(instance)
     asking = [run for run in unfinished if _experiment(run.run_config) in (None, experiment)]
-    return {model: run.run_id for run in asking for model in _covered(run, models)}
-
-
-def _covered(run: dg.DagsterRun, models: Sequence[str]) -> Sequence[str]:
-    """The models that a run is for: its partition, a range of them, or all."""
-    return models if run.job_name in FOR_ALL else models_named(run.tags, models)
+    return {
+        model: run.run_id
+        for run in asking
+        for model in (models if run.job_name in FOR_ALL else models_named(run.tags, models))
+    }
 
 
 def _experiment(config: Mapping[str, Any]) -> str | None:

@@ -45,10 +45,8 @@ COMPUTED = frozenset({"judge_reliability", "metrics", "comparisons", "leaderboar
 """The assets that SQL and formulas compute: out of date when either changes."""
 
 
-def code_version(asset: str, settings: Settings) -> str | None:
+def code_version(asset: str, settings: Settings) -> str:
     """Return the asset's explicit version with a hash of its prompts, settings and SQL."""
-    if asset not in VERSIONS:
-        return None
     said = _SAID[asset](settings) if asset in _SAID else None
     computed = recipe() if asset in COMPUTED else ()
     return f"{VERSIONS[asset]}-{fingerprint(said, *computed)}"
@@ -63,10 +61,6 @@ def data_version(warehouse: WarehouseResource, asset: str, **given: object) -> d
         rows = query(db, f"versions/{asset}", given).fetchall()
     held: list[JsonValue] = [[str(cell) for cell in row] for row in rows]
     return dg.DataVersion(fingerprint(held))
-
-
-def _reading(settings: Settings) -> JsonValue:
-    return PROTOCOL
 
 
 def _asking(settings: Settings) -> JsonValue:
@@ -108,7 +102,7 @@ def _analysing(settings: Settings) -> JsonValue:
 
 
 _SAID: Mapping[str, Callable[[Settings], JsonValue]] = {
-    "dataset": _reading,
+    "dataset": lambda _: PROTOCOL,
     "predictions": _asking,
     "judged": _judging,
     "run_reports": _analysing,
