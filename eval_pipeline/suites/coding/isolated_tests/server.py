@@ -30,6 +30,7 @@ _FUNCTIONS = (
     types.MethodWrapperType,
     functools.partial,
 )
+_COPIES: dict[str, Callable[..., Any]] = {"__copy__": copy.copy, "__deepcopy__": copy.deepcopy}
 
 
 class Objects(Codec):
@@ -161,13 +162,6 @@ def _is_method(kind: type, name: str) -> bool:
     return inspect.isfunction(found) or isinstance(found, classmethod | staticmethod)
 
 
-def operate(value: Any, name: str, arguments: Sequence[Any]) -> Any:
-    """What an operator or a builtin function asks of an object's class."""
-    if name in ("__copy__", "__deepcopy__"):
-        return copy.copy(value) if name == "__copy__" else copy.deepcopy(value)
-    return getattr(type(value), name)(value, *arguments)
-
-
 Request = dict[str, Any]
 
 
@@ -248,7 +242,9 @@ class Server:
             "get": lambda: getattr(target, name),
             "set": lambda: setattr(target, name, *arguments),
             "delete": lambda: delattr(target, name),
-            "operate": lambda: operate(target, name, arguments),
+            "operate": lambda: (_COPIES.get(name) or getattr(type(target), name))(
+                target, *arguments
+            ),
             "await": lambda: target,
         }
         return done[request["do"]]()
