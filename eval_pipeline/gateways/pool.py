@@ -7,7 +7,7 @@ from typing import Self
 import aiohttp
 import httpx
 
-from eval_pipeline.gateways.client import CONNECT_TIMEOUT_S, Deadline, HttpProvider, open_session
+from eval_pipeline.gateways.client import CONNECT_TIMEOUT_S, HttpProvider, open_session
 from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.gateways.dialects.base import Dialect
 from eval_pipeline.gateways.dialects.messages import MESSAGES
@@ -59,7 +59,7 @@ class Gateways:
             address=address,
             dialect=DIALECTS[model.dialect],
             headers=self._headers(gateway, model.dialect),
-            deadline=Deadline(self._settings.requests.timeout_s),
+            timeout_s=self._settings.requests.timeout_s,
             redact=self._settings.redact,
         )
 
