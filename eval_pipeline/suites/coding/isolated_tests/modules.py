@@ -138,6 +138,8 @@ class Modules(Far):
             return value.__evals_target__
         if isinstance(value, FarObject | BaseException) and HANDLE in vars(value):
             return vars(value)[HANDLE]
+        if isinstance(value, types.TracebackType):
+            return None  # it stays here
         return super()._encode_known(value, depth)
 
     def _encode_own(self, value: Any, depth: int) -> Any:

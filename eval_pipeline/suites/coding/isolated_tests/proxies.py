@@ -228,14 +228,14 @@ def _operation(far: Far, name: str) -> Callable[..., Any]:
     if name in _ASYNCHRONOUS:
 
         async def operate_and_await(self: FarObject, *args: Any) -> Any:
-            return await far.wait("operate", self, name, *_handed_over(args))
+            return await far.wait("operate", self, name, *args)
 
         return operate_and_await
     if name == "__call__":
         return lambda self, *args, **named: far.ask("call", self, "", *args, **named)
     if name in _COMPARED:
         return _comparison(far, name)
-    return lambda self, *args: far.ask("operate", self, name, *_handed_over(args))
+    return lambda self, *args: far.ask("operate", self, name, *args)
 
 
 def _comparison(far: Far, name: str) -> Callable[..., Any]:
@@ -245,18 +245,10 @@ def _comparison(far: Far, name: str) -> Callable[..., Any]:
         found = far.ask("operate", self, name, other)
         if found is NotImplemented:
             return found
-        if name == "__eq__" and found and _equals_anything(far, self):
-            raise AssertionError("Its == holds for anything, so it says nothing.")
+        if name == "__eq__" and found:
+            other = far.ask("operate", self, name, "nothing that an answer makes equals this")
+            if other is not NotImplemented and other:
+                raise AssertionError("Its == holds for anything, so it says nothing.")
         return bool(found)
 
     return compare
-
-
-def _equals_anything(far: Far, one: FarObject) -> bool:
-    found = far.ask("operate", one, "__eq__", "nothing that an answer makes equals this")
-    return found is not NotImplemented and bool(found)
-
-
-def _handed_over(args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Tracebacks stay here."""
-    return tuple(None if type(one).__name__ == "traceback" else one for one in args)
