@@ -276,7 +276,7 @@ def test_what_a_scan_found_is_remembered_up_to_a_bound() -> None:
     for n in range(5):
         assert questions.find(f"{n} Why? {n}") is not None
 
-    assert len(questions._scanned) == 2
+    assert questions._scan.cache_info().currsize == 2
 
 
 def test_an_item_without_a_question_is_never_found() -> None:

@@ -13,7 +13,7 @@ import pytest
 from pydantic import JsonValue
 
 from eval_pipeline.gateways.chat import ChatReply, ChatRequest, ProviderError
-from eval_pipeline.gateways.client import Deadline, HttpProvider, open_session
+from eval_pipeline.gateways.client import HttpProvider, open_session
 from eval_pipeline.gateways.pool import DIALECTS
 from eval_pipeline.records.model import DialectName
 from eval_pipeline_tests.builders import a_question
@@ -44,8 +44,7 @@ async def provider_at(
 ) -> AsyncIterator[HttpProvider]:
     async with open_session() as session:
         spoken = DIALECTS[dialect]
-        deadline = Deadline(timeout_s)
-        yield HttpProvider(session, base_url, spoken, spoken.headers(KEY), deadline, redact)
+        yield HttpProvider(session, base_url, spoken, spoken.headers(KEY), timeout_s, redact)
 
 
 def complete(

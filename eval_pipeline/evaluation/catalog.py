@@ -20,7 +20,6 @@ from eval_pipeline.gateways.catalog import (
     shortened,
 )
 from eval_pipeline.gateways.chat import ChatRequest, ProviderError
-from eval_pipeline.gateways.client import Deadline
 from eval_pipeline.gateways.pool import Gateways
 from eval_pipeline.hashing import fingerprint
 from eval_pipeline.journal import SIGHTINGS, Journal
@@ -59,14 +58,14 @@ async def preflight(
     """Ask each model once, several at a time; a gateway that fails for all is found out once."""
     kept_out: dict[str, str] = {}
     troubled: dict[str, str] = {}
-    slots, deadline = asyncio.Semaphore(AT_ONCE), Deadline(longest_s)
+    slots = asyncio.Semaphore(AT_ONCE)
 
     async def ask(model: Model) -> None:
         async with slots:
             if model.gateway in troubled:
                 return
             try:
-                provider = replace(gateways.provider(model), deadline=deadline)
+                provider = replace(gateways.provider(model), timeout_s=longest_s)
                 await provider.complete(_smallest_request(model))
             except SettingsError as error:
                 troubled[model.gateway] = str(error)

@@ -3,8 +3,8 @@
 import asyncio
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -22,49 +22,6 @@ from eval_pipeline.gateways.dialects.errors import provider_error
 from eval_pipeline.gateways.limits import parse_retry_after
 from eval_pipeline.records.base import now, whole_characters
 from eval_pipeline.records.outcome import Outcome
-
-
-class Deadline:
-    """Gives everyone the same number of seconds, each from their own beginning.
-
-    `asyncio.timeout` does the same, but its timers cost a tenth of all that a request costs.
-    """
-
-    def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
-        # In the order of their ends, because all have the same time.
-        self._ends: dict[asyncio.Task[Any] | None, float] = {}
-        self._timer: asyncio.TimerHandle | None = None
-
-    @contextmanager
-    def limit(self) -> Iterator[None]:
-        """Cancel the current task if it stays inside too long, with a TimeoutError."""
-        loop = asyncio.get_running_loop()
-        task = asyncio.current_task(loop)
-        self._ends[task] = loop.time() + self.seconds
-        if self._timer is None:
-            self._timer = loop.call_later(self.seconds, self._check, loop)
-        try:
-            yield
-        except BaseException as error:
-            is_late = task is not None and task not in self._ends and task.uncancel() == 0
-            # Cancelled by another as well: that one has the last word.
-            if is_late and isinstance(error, asyncio.CancelledError):
-                raise TimeoutError from error
-            raise
-        finally:
-            self._ends.pop(task, None)
-
-    def _check(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._timer = None
-        for task, end in tuple(self._ends.items()):
-            if end > loop.time():
-                self._timer = loop.call_at(end, self._check, loop)
-                return
-            del self._ends[task]
-            if task is not None:
-                task.cancel()
-
 
 LARGEST_REPLY = 32 * 1024 * 1024
 LONGEST_MESSAGE = 500
@@ -103,7 +60,7 @@ class HttpProvider:
     address: str
     dialect: Dialect
     headers: Mapping[str, str] = field(repr=False)
-    deadline: Deadline
+    timeout_s: float
     redact: Callable[[str], str]
 
     @cached_property
@@ -114,7 +71,7 @@ class HttpProvider:
         """Return a whole reply or raise a ProviderError, after one attempt."""
         collected = self.dialect.collect(time.monotonic(), self._quote)
         try:
-            with self.deadline.limit():
+            async with asyncio.timeout(self.timeout_s):
                 await self._exchange(request, collected)
         except (aiohttp.ClientError, OSError) as error:
             # A complete reply is paid for, however the connection ended.
@@ -151,7 +108,7 @@ class HttpProvider:
             elif isinstance(error, aiohttp.ClientPayloadError):
                 outcome = Outcome.CUT_STREAM
         elif isinstance(error, TimeoutError):
-            outcome, said = Outcome.TIMEOUT, f"No whole reply within {self.deadline.seconds:g} s."
+            outcome, said = Outcome.TIMEOUT, f"No whole reply within {self.timeout_s:g} s."
         return ProviderError(outcome, self._quote(said), transient=True)
 
     def _quote(self, text: str) -> str:

@@ -7,12 +7,11 @@ from typing import Self
 import aiohttp
 import httpx
 
-from eval_pipeline.gateways.client import CONNECT_TIMEOUT_S, Deadline, HttpProvider, open_session
+from eval_pipeline.gateways.client import CONNECT_TIMEOUT_S, HttpProvider, open_session
 from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.gateways.dialects.base import Dialect
-from eval_pipeline.gateways.dialects.chat_completions import CHAT_COMPLETIONS
 from eval_pipeline.gateways.dialects.messages import MESSAGES
-from eval_pipeline.gateways.dialects.responses import RESPONSES
+from eval_pipeline.gateways.dialects.openai import CHAT_COMPLETIONS, RESPONSES
 from eval_pipeline.gateways.limits import SharedRateLimit
 from eval_pipeline.gateways.rate_limiter import Meters, RateLimiter
 from eval_pipeline.records.item import Item
@@ -60,7 +59,7 @@ class Gateways:
             address=address,
             dialect=DIALECTS[model.dialect],
             headers=self._headers(gateway, model.dialect),
-            deadline=Deadline(self._settings.requests.timeout_s),
+            timeout_s=self._settings.requests.timeout_s,
             redact=self._settings.redact,
         )
 

@@ -5,7 +5,7 @@ import random
 import time
 from collections import deque
 from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 
 from eval_pipeline.gateways.limits import Reservation, Share, SharedRateLimit, Window
 from eval_pipeline.runtime import Halted
@@ -42,12 +42,9 @@ class StopSignal:
         """Wait so long, or until the signal."""
         if seconds <= 0:
             return
-        future = self.future()
-        timer = asyncio.get_running_loop().call_later(seconds, _finish, future)
-        try:
-            await future
-        finally:
-            timer.cancel()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self.future()
 
 
 class Meters:
@@ -213,8 +210,3 @@ class RateLimiter:
 
 def _amounts(tokens: float) -> dict[str, float]:
     return {"requests": 1.0, "tokens": tokens}
-
-
-def _finish(future: asyncio.Future[None]) -> None:
-    if not future.done():
-        future.set_result(None)

@@ -157,11 +157,11 @@ class _ResponsesReply(Reply):
             "output_tokens_details": {"reasoning_tokens": 0},
             "total_tokens": read + written,
         }
-        return self._response(self._status, reason, [self._output()], usage)
+        output: JsonValue = [self._output()]
+        return self._response(self._status, incomplete_details=reason, output=output, usage=usage)
 
     def _opening(self) -> list[Object]:
-        response = self._response("in_progress", None, [], None)
-        return [{"type": "response.created", "response": response}]
+        return [{"type": "response.created", "response": self._response("in_progress")}]
 
     def _delta(self, words: str) -> Object:
         place: Object = {"item_id": f"item_{self._id}", "output_index": 0, "content_index": 0}
@@ -174,9 +174,7 @@ class _ResponsesReply(Reply):
             {"type": f"response.{self._status}", "response": self._whole()},
         ]
 
-    def _response(
-        self, status: str, reason: JsonValue, output: list[JsonValue], usage: JsonValue
-    ) -> Object:
+    def _response(self, status: str, **rest: JsonValue) -> Object:
         return {
             "id": f"resp_{self._id}",
             "object": "response",
@@ -184,9 +182,10 @@ class _ResponsesReply(Reply):
             "model": self.request.model,
             "status": status,
             "error": None,
-            "incomplete_details": reason,
-            "output": output,
-            "usage": usage,
+            "incomplete_details": None,
+            "output": [],
+            "usage": None,
+            **rest,
         }
 
     def _output(self) -> JsonValue:

@@ -3,9 +3,9 @@
 import hashlib
 import json
 import re
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from pydantic import JsonValue
 
@@ -267,12 +267,11 @@ def _between(text: str, tag: str) -> str | None:
 class Questions:
     """Finds the item whose question a message holds, by its exact text if possible."""
 
-    def __init__(self, items: Sequence[Item], *, remember: int = 50_000) -> None:
+    def __init__(self, items: Sequence[Item], *, remember: int = 10_000) -> None:
         self._exact = {item.question.strip(): item for item in reversed(items)}
         self._exact.pop("", None)
         self._longest_first = sorted(self._exact, key=len, reverse=True)
-        self._remember = remember
-        self._scanned: OrderedDict[str, Item | None] = OrderedDict()
+        self._scan = lru_cache(remember)(self._find_longest)
         exam = (item for item in items if isinstance(item, ExamQuestion))
         self.answers = tuple(item.answer for item in exam if item.answer_type == "exactMatch")
 
@@ -282,14 +281,9 @@ class Questions:
         for candidate in _endings(text):
             if item := self._exact.get(candidate):
                 return item
-        key = question_hash(text)
-        if key not in self._scanned:
-            self._scanned[key] = self._scan(text)
-            if len(self._scanned) > self._remember:
-                self._scanned.popitem(last=False)
-        return self._scanned[key]
+        return self._scan(text)
 
-    def _scan(self, text: str) -> Item | None:
+    def _find_longest(self, text: str) -> Item | None:
         # The longest wins: a short question may be a part of a longer one.
         found = next((question for question in self._longest_first if question in text), None)
         return None if found is None else self._exact[found]

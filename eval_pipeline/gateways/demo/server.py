@@ -17,6 +17,7 @@ from typing import Self, TypeVar
 import uvicorn
 from pydantic import BaseModel, ValidationError
 from starlette.applications import Starlette
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import Request as HTTPRequest
 from starlette.responses import JSONResponse, PlainTextResponse, Response
@@ -44,17 +45,13 @@ class PortTaken(OSError):  # noqa: N818
 
 
 class _Refused(HTTPException):
+    """An error with more about it than a status and a message."""
+
     def __init__(
-        self,
-        status: int,
-        message: str,
-        *,
-        param: str | None = None,
-        code: str | None = None,
-        headers: dict[str, str] | None = None,
+        self, status: int, message: str, headers: dict[str, str] | None = None, **about: str
     ) -> None:
         super().__init__(status, message, headers)
-        self.param, self.code = param, code
+        self.about = about
 
 
 async def _parse(receive: Receive, shape: type[_Parsed]) -> _Parsed:
@@ -320,7 +317,7 @@ class DemoGateway:
             _key(scope).encode(), self._api_key.encode()
         ):
             raise HTTPException(401, "Incorrect API key provided.")
-        if scope["path"] == MESSAGES and not _header(scope, b"anthropic-version"):
+        if scope["path"] == MESSAGES and not Headers(scope=scope).get("anthropic-version"):
             raise HTTPException(400, "anthropic-version: this header is required.")
 
     async def _refuse(self, request: HTTPRequest, error: Exception) -> Response:
@@ -332,20 +329,16 @@ class DemoGateway:
         message = error.detail
         if self._faults.echo_key:
             message += f" Your key is {_key(scope)}."
-        about = (error.param, error.code) if isinstance(error, _Refused) else ()
-        body = error_body(scope["path"], error.status_code, message, *about)
+        about = error.about if isinstance(error, _Refused) else {}
+        body = error_body(scope["path"], error.status_code, message, **about)
         return JSONResponse(body, error.status_code, error.headers)
 
 
 def _key(scope: Scope) -> str:
-    if scope["path"] == MESSAGES and (key := _header(scope, b"x-api-key")):
+    headers = Headers(scope=scope)
+    if scope["path"] == MESSAGES and (key := headers.get("x-api-key")):
         return key
-    return _header(scope, b"authorization").removeprefix("Bearer ")
-
-
-def _header(scope: Scope, name: bytes) -> str:
-    found = (value for other, value in scope["headers"] if other == name)
-    return next(found, b"").decode("latin-1")
+    return headers.get("authorization", "").removeprefix("Bearer ")
 
 
 def serve(items: Sequence[Item], *, faults: Faults = NO_FAULTS, port: int = 0) -> None:

@@ -13,26 +13,15 @@ from eval_pipeline.suites.coding.isolated_tests.proxies import (
     FarFunction,
     FarObject,
     FarType,
-    awaiting,
     make_class,
-    make_object,
 )
-from eval_pipeline.suites.coding.isolated_tests.values import as_parent
+from eval_pipeline.suites.coding.isolated_tests.values import ENUM_BASES, as_parent
 from eval_pipeline.suites.coding.isolated_tests.wire import Frames, Nonsense
 
 _CAN_NOT = (
     "A {} can not be handed to the process of the answer: only plain data and what came from "
     'there can. Tests that need it have to run beside the answer: verdict = "tamper_evident".'
 )
-_ENUMS: dict[str, tuple[Any, type | None]] = {
-    "StrEnum": (enum.StrEnum, None),
-    "IntFlag": (enum.IntFlag, None),
-    "Flag": (enum.Flag, None),
-    "IntEnum": (enum.IntEnum, None),
-    "str": (enum.Enum, str),
-    "int": (enum.Enum, int),
-    "Enum": (enum.Enum, None),
-}
 
 
 class FarError:
@@ -121,12 +110,13 @@ class Modules(Far):
         return tuple(found)
 
     def _enum(self, words: Mapping[str, Any]) -> type:
-        base, plain_type = _ENUMS[words["base"]]
         members = {str(name): self.decode(value) for name, value in words["members"].items()}
         # Under such a name it would not be a member, but how members are made and compared.
         if special := [name for name in members if name.startswith("_") and name.endswith("_")]:
             raise Nonsense(f"{special[0]} can not be a member of an enumeration.")
-        made: type = base(str(words["name"]), members, type=plain_type)
+        base = ENUM_BASES[words["base"]]
+        kind: Any = base if issubclass(base, enum.Enum) else enum.Enum
+        made: type = kind(str(words["name"]), members, type=None if kind is base else base)
         return made
 
     def _class(self, number: int) -> FarType:
@@ -148,6 +138,8 @@ class Modules(Far):
             return value.__evals_target__
         if isinstance(value, FarObject | BaseException) and HANDLE in vars(value):
             return vars(value)[HANDLE]
+        if isinstance(value, types.TracebackType):
+            return None  # it stays here
         return super()._encode_known(value, depth)
 
     def _encode_own(self, value: Any, depth: int) -> Any:
@@ -162,18 +154,20 @@ class Modules(Far):
         match data:
             case ["object", int(number), int(class_number)]:
                 if number not in self._objects:
-                    kind = self._class(class_number)
-                    self._objects[number] = make_object(kind, number, class_number)
+                    kind: Any = self._class(class_number)
+                    made = self._objects[number] = object.__new__(kind)
+                    vars(made)[HANDLE] = data
                 return self._objects[number]
             case ["function", int(number), bool(asynchronous)]:
-                return FarFunction(
-                    self, ["object", number], asynchronous=asynchronous, name="function"
-                )
+                target = ["object", number]
+                return FarFunction(self, target, asynchronous=asynchronous, name="function")
             case ["awaitable", int(number)]:
-                return awaiting(self, number)
+                target = ["object", number]
+                there = FarFunction(self, target, asynchronous=True, name="coroutine")
+                return self.wait("await", there)
             case ["namedtuple", str(name), list(fields), *parts]:
-                made = _tuple_class(name, [str(field) for field in fields], ())
-                return made._make(self._decode_all(parts, depth))
+                kind = _tuple_class(name, [str(field) for field in fields], ())
+                return kind._make(self._decode_all(parts, depth))
         raise Nonsense(f"Nobody knows what {str(data[0])[:50]!r} is.")
 
     def decode_error(self, words: dict[str, Any]) -> BaseException:

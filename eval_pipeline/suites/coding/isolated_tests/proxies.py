@@ -3,10 +3,10 @@
 import asyncio
 import itertools
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from functools import partial
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 from eval_pipeline.suites.coding.isolated_tests.values import (
     OF_STRANGERS,
@@ -21,6 +21,8 @@ HANDLE = "__evals_handle__"
 _COMPARED = ("__eq__", "__lt__", "__le__", "__gt__", "__ge__")
 _ASYNCHRONOUS = ("__aenter__", "__aexit__", "__anext__")
 _LOCAL = ("__await__", "__hash__")
+
+_Given = tuple[list[Any], dict[str, Any]]
 
 
 class AnswerGone(BaseException):
@@ -53,12 +55,13 @@ class Far(Codec):
 
     def ask(self, do: str, on: Any, name: str = "", /, *args: Any, **named: Any) -> Any:
         """Does something there and waits for what came of it."""
-        reply = self._send(do, on, name, args, named, wait=False)[1].result()
-        return self._result(reply, args, named)
+        given = ([*args], named)
+        return self._result(self._send(do, on, name, given, wait=False)[1].result(), given)
 
     async def wait(self, do: str, on: Any, name: str = "", /, *args: Any, **named: Any) -> Any:
         """Does it there and awaits what came of it; is cancelled there where it is cancelled."""
-        number, future = self._send(do, on, name, args, named, wait=True)
+        given = ([*args], named)
+        number, future = self._send(do, on, name, given, wait=True)
         reply = asyncio.wrap_future(future)
         while not reply.done():
             try:
@@ -67,28 +70,20 @@ class Far(Codec):
                 if reply.cancelled() or self._gone is not None:
                     raise
                 self._say({"do": "cancel", "id": number, "loop": self._loop_number()})
-        return self._result(reply.result(), args, named)
+        return self._result(reply.result(), given)
 
     def calling(self, do: str, on: Any, name: str, *, asynchronous: bool) -> Callable[..., Any]:
         """A function that does it, or a coroutine function."""
         return partial(self.wait if asynchronous else self.ask, do, on, name)
 
     def _send(
-        self,
-        do: str,
-        on: Any,
-        name: str,
-        args: Sequence[Any],
-        named: Mapping[str, Any],
-        *,
-        wait: bool,
+        self, do: str, on: Any, name: str, given: _Given, *, wait: bool
     ) -> tuple[int, Future[Any]]:
         if self._gone is not None:
             raise AnswerGone(self._gone)
         number, future = next(self._numbers), Future[Any]()
         words = {"id": number, "do": do, "on": self.encode(on), "name": name}
-        words |= {"args": self.encode(list(args)), "named": self.encode(dict(named))}
-        words |= {"loop": self._loop_number(), "wait": wait}
+        words |= {"given": self.encode(given), "loop": self._loop_number(), "wait": wait}
         self._waiting[number] = future
         self._say(words)
         return number, future
@@ -112,31 +107,23 @@ class Far(Codec):
             self._loop, self._loops = loop, self._loops + 1
         return self._loops
 
-    def _result(self, reply: Any, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
+    def _result(self, reply: Any, given: _Given) -> Any:
+        """What was returned there; raises what was raised there."""
         try:
-            value, raised = self._understood(reply, args, named)
+            self._told_classes |= {int(words["number"]): words for words in reply["classes"]}
+            if "changed" in reply:
+                for original, changed in zip(given, self.decode(reply["changed"]), strict=True):
+                    write_back(original, changed)
+            if "interface" in reply:
+                return reply["interface"]
+            if "value" in reply:
+                return self.decode(reply["value"])
+            cancelled = "cancelled" in reply
+            raised = asyncio.CancelledError() if cancelled else self.decode_error(reply["raised"])
         except (Nonsense, LookupError, AttributeError, TypeError, ValueError) as error:
             self._end(f"the answer's process spoke nonsense: {error}")
             raise AnswerGone(self._gone) from None
-        if raised is not None:
-            raise raised
-        return value
-
-    def _understood(
-        self, reply: Any, args: Sequence[Any], named: Mapping[str, Any]
-    ) -> tuple[Any, BaseException | None]:
-        """What was returned there, or else what was raised."""
-        self._told_classes |= {int(words["number"]): words for words in reply["classes"]}
-        if "changed" in reply:
-            for original, changed in zip((list(args), dict(named)), reply["changed"], strict=True):
-                write_back(original, self.decode(changed))
-        if "interface" in reply:
-            return reply["interface"], None
-        if "value" in reply:
-            return self.decode(reply["value"]), None
-        if "cancelled" in reply:
-            return None, asyncio.CancelledError()
-        return None, self.decode_error(reply["raised"])
+        raise raised
 
     def _read(self) -> None:
         try:
@@ -157,7 +144,18 @@ class Far(Codec):
                 future.set_exception(AnswerGone(self._gone))
 
 
-class FarFunction:
+class _Remote:
+    """Anything there, whose attributes are asked for when they are needed."""
+
+    _far: Far
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self._far.ask("get", self, name)
+
+
+class FarFunction(_Remote):
     """A function there, or anything that is called and is no class."""
 
     def __init__(self, far: Far, target: list[Any], *, asynchronous: bool, name: str) -> None:
@@ -169,16 +167,10 @@ class FarFunction:
     def __call__(self, *args: Any, **named: Any) -> Any:
         return self._call(*args, **named)
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return self._far.ask("get", self, name)
 
-
-class FarType(type):
+class FarType(_Remote, type):
     """The class of likenesses of classes: calling one makes an object there."""
 
-    _far: ClassVar[Far]
     __evals_place__: list[str] | None
 
     def __call__(cls, *args: Any, **named: Any) -> Any:
@@ -186,24 +178,16 @@ class FarType(type):
             raise TypeError(f"{cls.__name__} is not among the names that tests may use.")
         return cls._far.ask("call", cls, "", *args, **named)
 
-    def __getattr__(cls, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return cls._far.ask("get", cls, name)
 
-
-class FarObject:
+class FarObject(_Remote):
     """An object there."""
 
-    _far: ClassVar[Far]
     _methods: ClassVar[Mapping[str, bool]] = {}
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        if name in self._methods:
+        if name in self._methods and not name.startswith("__"):
             return self._far.calling("method", self, name, asynchronous=self._methods[name])
-        return self._far.ask("get", self, name)
+        return super().__getattr__(name)
 
     def __setattr__(self, name: str, value: Any) -> None:
         self._far.ask("set", self, name, value)
@@ -240,25 +224,18 @@ def make_class(
     return FarType(str(words["name"]), parents or (FarObject,), body)
 
 
-def make_object(kind: FarType, number: int, class_number: int) -> FarObject:
-    """A likeness of one object."""
-    made: FarObject = object.__new__(cast(type[Any], kind))
-    made.__dict__[HANDLE] = ["object", number, class_number]
-    return made
-
-
 def _operation(far: Far, name: str) -> Callable[..., Any]:
     if name in _ASYNCHRONOUS:
 
         async def operate_and_await(self: FarObject, *args: Any) -> Any:
-            return await far.wait("operate", self, name, *_handed_over(args))
+            return await far.wait("operate", self, name, *args)
 
         return operate_and_await
     if name == "__call__":
         return lambda self, *args, **named: far.ask("call", self, "", *args, **named)
     if name in _COMPARED:
         return _comparison(far, name)
-    return lambda self, *args: far.ask("operate", self, name, *_handed_over(args))
+    return lambda self, *args: far.ask("operate", self, name, *args)
 
 
 def _comparison(far: Far, name: str) -> Callable[..., Any]:
@@ -268,24 +245,10 @@ def _comparison(far: Far, name: str) -> Callable[..., Any]:
         found = far.ask("operate", self, name, other)
         if found is NotImplemented:
             return found
-        if name == "__eq__" and found and _equals_anything(far, self):
-            raise AssertionError("Its == holds for anything, so it says nothing.")
+        if name == "__eq__" and found:
+            other = far.ask("operate", self, name, "nothing that an answer makes equals this")
+            if other is not NotImplemented and other:
+                raise AssertionError("Its == holds for anything, so it says nothing.")
         return bool(found)
 
     return compare
-
-
-def _equals_anything(far: Far, one: FarObject) -> bool:
-    found = far.ask("operate", one, "__eq__", "nothing that an answer makes equals this")
-    return found is not NotImplemented and bool(found)
-
-
-def _handed_over(args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Tracebacks stay here."""
-    return tuple(None if type(one).__name__ == "traceback" else one for one in args)
-
-
-async def awaiting(far: Far, number: int) -> Any:
-    """A coroutine there, as one here."""
-    there = FarFunction(far, ["object", number], asynchronous=True, name="coroutine")
-    return await far.wait("await", there)

@@ -10,10 +10,12 @@ import json
 import os
 import sys
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from eval_pipeline.suites.coding.isolated_tests.values import (
+    ENUM_BASES,
     OPERATIONS,
     Codec,
     as_parent,
@@ -28,7 +30,7 @@ _FUNCTIONS = (
     types.MethodWrapperType,
     functools.partial,
 )
-_ENUM_BASES = (enum.StrEnum, enum.IntFlag, enum.Flag, enum.IntEnum, str, int, enum.Enum)
+_COPIES: dict[str, Callable[..., Any]] = {"__copy__": copy.copy, "__deepcopy__": copy.deepcopy}
 
 
 class Objects(Codec):
@@ -76,7 +78,7 @@ class Objects(Codec):
             return words | {"kind": "exception", "above": self._error_place(found.__mro__[1:])}
         if issubclass(found, enum.Enum):
             members = {name: self.encode(one.value) for name, one in found.__members__.items()}
-            base = next(base.__name__ for base in _ENUM_BASES if issubclass(found, base))
+            base = next(name for name, base in ENUM_BASES.items() if issubclass(found, base))
             return words | {"kind": "enum", "members": members, "base": base}
         if issubclass(found, tuple) and hasattr(found, "_fields"):
             defaults = getattr(found, "_field_defaults", {})
@@ -160,13 +162,6 @@ def _is_method(kind: type, name: str) -> bool:
     return inspect.isfunction(found) or isinstance(found, classmethod | staticmethod)
 
 
-def operate(value: Any, name: str, arguments: Sequence[Any]) -> Any:
-    """What an operator or a builtin function asks of an object's class."""
-    if name in ("__copy__", "__deepcopy__"):
-        return copy.copy(value) if name == "__copy__" else copy.deepcopy(value)
-    return getattr(type(value), name)(value, *arguments)
-
-
 Request = dict[str, Any]
 
 
@@ -217,25 +212,28 @@ class Server:
             task.cancel()
 
     def _answer(self, request: Request) -> None:
-        try:
+        with self._reported(request):
             self._returned(request, self._done(request))
-        except BaseException as error:  # noqa: BLE001  (whatever an answer raises is its result)
-            self._raised(request, error)
 
     async def _answer_in_loop(self, request: Request) -> None:
-        try:
+        with self._reported(request):
             result = self._done(request)
             self._returned(request, await result if request["wait"] else result)
-        except BaseException as error:  # noqa: BLE001  (whatever an answer raises is its result)
-            self._raised(request, error)
-        finally:
-            del self._tasks[request["id"]]
+        del self._tasks[request["id"]]
+
+    @contextmanager
+    def _reported(self, request: Request) -> Iterator[None]:
+        """Sends whatever an answer raises as the result."""
+        try:
+            yield
+        except asyncio.CancelledError:
+            self._send(request, {"cancelled": True})
+        except BaseException as error:  # noqa: BLE001  (it is code of an answer)
+            self._send(request, {"raised": self._objects.encode_error(error)})
 
     def _done(self, request: Request) -> Any:
         target = self._objects.decode(request["on"])
-        arguments = self._objects.decode(request["args"])
-        named = self._objects.decode(request["named"])
-        request["given"] = (arguments, named)
+        arguments, named = request["objects"] = self._objects.decode(request["given"])
         name = request["name"]
         done: Mapping[str, Callable[[], Any]] = {
             "describe": self._objects.interface,
@@ -244,7 +242,9 @@ class Server:
             "get": lambda: getattr(target, name),
             "set": lambda: setattr(target, name, *arguments),
             "delete": lambda: delattr(target, name),
-            "operate": lambda: operate(target, name, arguments),
+            "operate": lambda: (_COPIES.get(name) or getattr(type(target), name))(
+                target, *arguments
+            ),
             "await": lambda: target,
         }
         return done[request["do"]]()
@@ -254,16 +254,11 @@ class Server:
         words = {"interface": result} if described else {"value": self._objects.encode(result)}
         self._send(request, words)
 
-    def _raised(self, request: Request, error: BaseException) -> None:
-        cancelled = isinstance(error, asyncio.CancelledError)
-        words = {"cancelled": True} if cancelled else {"raised": self._objects.encode_error(error)}
-        self._send(request, words)
-
     def _send(self, request: Request, words: dict[str, Any]) -> None:
         words |= {"id": request["id"], "classes": self._objects.new_classes()}
-        if given := request.pop("given", None):
-            now = [self._objects.encode(one) for one in given]
-            if now != [request["args"], request["named"]]:
+        if objects := request.pop("objects", None):
+            now = self._objects.encode(objects)
+            if now != request["given"]:
                 words["changed"] = now
         self._frames.send(words)
 

@@ -19,6 +19,10 @@ from zoneinfo import ZoneInfo
 
 from eval_pipeline.suites.coding.isolated_tests.wire import Nonsense
 
+ENUM_BASES: dict[str, Any] = {
+    kind.__name__: kind
+    for kind in (enum.StrEnum, enum.IntFlag, enum.Flag, enum.IntEnum, str, int, enum.Enum)
+}
 MAX_DEPTH = 150
 _SAFE = 2**53
 _MICROSECOND = timedelta(microseconds=1)
