@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -146,10 +147,11 @@ def lint_commands(task: CodingTask, workbench: Workbench) -> list[tuple[str, ...
     """With the checkout's configurations, or ours where it has none: convex/, then src/."""
     configs = [path for path in task.grader if path.rpartition("/")[2].startswith("eslint.config.")]
     nearest = max(configs, key=lambda path: path.count("/"), default="harness/eslint.config.js")
-    argv = [layout.lint_project_argv(PROJECT, f"{PROJECT}/{nearest}", "convex")]
+    lint = partial(layout.eslint_argv, PROJECT, "harness/lint_project.js")
+    argv = [lint(nearest, "convex")]
     src = next((path for path in task.grader if path.startswith("src.eslint.config.")), None)
     if src and (workbench.folder / "src").is_dir():
-        argv.append(layout.lint_project_argv(PROJECT, f"{PROJECT}/{src}", "src"))
+        argv.append(lint(src, "src"))
     return argv
 
 
