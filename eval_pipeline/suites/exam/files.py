@@ -150,7 +150,8 @@ def _parquet_rows(source: Source, connection: duckdb.DuckDBPyConnection) -> Rows
     _check_columns(source, present)
     columns = [name for name in dict.fromkeys((*COLUMNS, source.cluster)) if name in present]
     # With one thread the rows come in their order; DuckDB holds one of the file's row groups.
-    rows = everything.select(*map(duckdb.ColumnExpression, (_ROW_NUMBER, *columns)))
+    quoted = ['"' + name.replace('"', '""') + '"' for name in (_ROW_NUMBER, *columns)]
+    rows = everything.project(", ".join(quoted))
     while some := rows.fetchmany(_PARQUET_SLICE):
         for index, *cells in some:
             yield Row(index + 1, dict(zip(columns, cells, strict=True)))
@@ -165,10 +166,9 @@ def _check_columns(source: Source, present: list[str]) -> None:
             f"{source.shown}: the file lacks the column {source.cluster}, which the suite's "
             "`cluster` names."
         )
-    if twice := [
-        name for name in filter(None, (*COLUMNS, source.cluster)) if present.count(name) > 1
-    ]:
-        raise DatasetError(f"{source.shown}: the column {twice[0]} is there more than once.")
+    for name in (*COLUMNS, *([source.cluster] if source.cluster else [])):
+        if present.count(name) > 1:
+            raise DatasetError(f"{source.shown}: the column {name} is there more than once.")
 
 
 _READERS: Mapping[str, Callable[[Source], Rows]] = {
