@@ -13,11 +13,10 @@ from eval_pipeline.settings.sections import Suite
 from eval_pipeline.suites.coding.convex_checkout import guidelines_of, is_checkout
 from eval_pipeline.suites.coding.dataset import load_tasks
 from eval_pipeline.suites.coding.guidelines import Guidelines
-from eval_pipeline.suites.coding.messages import PROJECT_FORMAT, output_format
 from eval_pipeline.suites.coding.scaffold import ScaffoldError, create
 from eval_pipeline.suites.coding.toolchains.convex.project import OPTIONS, fair_tsconfig
 from eval_pipeline.suites.coding.toolchains.convex.toolchain import Convex
-from eval_pipeline.suites.kinds import Prompts
+from eval_pipeline.suites.kinds import PROJECT_FORMAT, Prompts, output_format
 from eval_pipeline_tests.builders import a_model
 from eval_pipeline_tests.convex_stand import CHECKOUT, CHECKOUT_SUITE, checkout_tasks, settings_with
 

@@ -285,3 +285,13 @@ def test_an_item_of_no_cluster_is_refused(tmp_path: Path, kind: str) -> None:
 
     with pytest.raises(DatasetError, match=r"row 2 \(id 'q2'\): the passage.* is missing or blank"):
         load(tmp_path, f"exam.{kind}", "the passage")
+
+
+@pytest.mark.parametrize("cluster", ["a.b", 'the "passage"', "select"])
+def test_a_column_of_a_parquet_file_may_have_any_name(tmp_path: Path, cluster: str) -> None:
+    write_jsonl(tmp_path / "rows.json", [A_ROW | {cluster: "p 1"}])
+    duckdb.read_json(str(tmp_path / "rows.json")).write_parquet(str(tmp_path / "exam.parquet"))
+
+    (question,) = load(tmp_path, "exam.parquet", cluster)
+
+    assert question.cluster == "p 1"

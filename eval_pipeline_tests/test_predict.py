@@ -15,15 +15,15 @@ from eval_pipeline.evaluation.state import Pending
 from eval_pipeline.gateways.demo.faults import Faults
 from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.journal import PREDICTIONS, RUNS, Journal, JournalError, JournalWriter, Stream
-from eval_pipeline.records.item import ExamQuestion
-from eval_pipeline.records.model import Prices
+from eval_pipeline.records.item import Item
+from eval_pipeline.records.model import Model, Prices
 from eval_pipeline.records.outcome import Outcome
 from eval_pipeline.records.prediction import Prediction
 from eval_pipeline.records.run import Mode
 from eval_pipeline.runtime import run_async
 from eval_pipeline.settings.settings import Settings
 from eval_pipeline.suites.benchmark import Benchmark, current
-from eval_pipeline.suites.exam.messages import question_messages
+from eval_pipeline.suites.kinds import Prompts
 from eval_pipeline_tests.builders import a_model, settings_in
 from eval_pipeline_tests.stand import STRONG, WEAK, Stand, outcomes
 
@@ -142,13 +142,13 @@ def test_a_model_that_breaks_down_does_not_take_the_others_with_it(
 def test_our_own_fault_with_one_item_does_not_cost_the_others(
     stand: Stand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    original = question_messages
+    original = Prompts.messages
 
-    def broken_for_one(question: ExamQuestion, *rest: Any) -> Any:
+    def broken_for_one(prompts: Prompts, question: Item, model: Model) -> Any:
         assert question.id != "q2", "a bug"
-        return original(question, *rest)
+        return original(prompts, question, model)
 
-    monkeypatch.setattr("eval_pipeline.suites.kinds.question_messages", broken_for_one)
+    monkeypatch.setattr(Prompts, "messages", broken_for_one)
 
     (tally,) = stand.predict(STRONG)
 

@@ -1,6 +1,6 @@
 """Every suite's items and the benchmark version: what is asked, and what a pass means."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import count
@@ -12,14 +12,13 @@ from eval_pipeline.errors import MendableError
 from eval_pipeline.hashing import RunningFingerprint, fingerprint
 from eval_pipeline.journal import ITEMS, VERSIONS, Journal, JournalError, translate_os_errors
 from eval_pipeline.records.base import now
-from eval_pipeline.records.coding import CodingTask
 from eval_pipeline.records.item import PROTOCOL, BenchmarkVersion, Item, ItemKey, SuiteVersion
 from eval_pipeline.settings.loading import SettingsError
 from eval_pipeline.settings.sections import Suite
 from eval_pipeline.settings.settings import Settings
 from eval_pipeline.suites.exam.judge import check_prompt
 from eval_pipeline.suites.items import Items
-from eval_pipeline.suites.kinds import Prompts, decisive, load_items, read_prompt
+from eval_pipeline.suites.kinds import Prompts, decisive, gaps_hash, load_items, read_prompt
 
 
 class BenchmarkError(MendableError):
@@ -39,14 +38,12 @@ def load_benchmark(settings: Settings) -> Benchmark:
     # A file without a name, beside where the items will be kept: if anything fails, it is gone.
     with ExitStack() as opened, translate_os_errors(settings.data):
         settings.data.mkdir(parents=True, exist_ok=True)
-        files = [opened.enter_context(_nameless(settings.data)) for _ in settings.suites]
+        files: list[BinaryIO] = [
+            opened.enter_context(TemporaryFile(dir=settings.data)) for _ in settings.suites
+        ]
         pairs = zip(settings.suites, files, strict=True)
         suites = tuple(_stage(suite, settings, file) for suite, file in pairs)
         return Benchmark(_version(suites, settings), Items(files))
-
-
-def _nameless(folder: Path) -> BinaryIO:
-    return TemporaryFile(dir=folder)
 
 
 def _stage(suite: Suite, settings: Settings, file: BinaryIO) -> SuiteVersion:
@@ -63,13 +60,11 @@ def _stage(suite: Suite, settings: Settings, file: BinaryIO) -> SuiteVersion:
 
 
 def _version(suites: tuple[SuiteVersion, ...], settings: Settings) -> BenchmarkVersion:
-    answer_prompt = Prompts.of(settings, settings.experiments["default"]).hash
-    judge_prompt = fingerprint(judge_prompt_of(settings))
     version = BenchmarkVersion(
         benchmark_version="",
         suites=suites,
-        answer_prompt_hash=answer_prompt,
-        judge_prompt_hash=judge_prompt,
+        answer_prompt_hash=Prompts.of(settings, settings.experiments["default"]).hash,
+        judge_prompt_hash=fingerprint(judge_prompt_of(settings)),
         protocol=PROTOCOL,
         loaded_at=now(),
     )
@@ -100,18 +95,12 @@ def keep(benchmark: Benchmark, journal: Journal) -> None:
 
 def _is_kept(items: Mapping[ItemKey, Item], suite: SuiteVersion, journal: Journal) -> bool:
     """Whether the items are there as they are; known faults of tasks are no part of a version."""
-    if not journal.exists(ITEMS, suite.suite, suite.suite_version):
-        return False
-    if suite.kind != "coding":
-        return True
-    (path,) = (one for one in journal.files(ITEMS, suite.suite) if one.stem == suite.suite_version)
+    path = _items_file(journal, suite)
+    if path is None or suite.kind != "coding":
+        return path is not None
     with path.open("rb") as file:
         kept = Items([file])
-    return all(_gaps(items[key]) == _gaps(kept[key]) for key in kept)
-
-
-def _gaps(item: Item) -> str:
-    return item.gaps if isinstance(item, CodingTask) else ""
+    return all(gaps_hash(items[key]) == gaps_hash(kept[key]) for key in kept)
 
 
 def mint(journal: Journal, settings: Settings, name: str | None = None) -> BenchmarkVersion:
@@ -125,10 +114,12 @@ def mint(journal: Journal, settings: Settings, name: str | None = None) -> Bench
     if earlier and earlier[-1].benchmark_version == version:
         known = earlier[-1].minted_as
         raise BenchmarkError(f"Nothing has changed since {known} was published ({version}).")
-    if name in {one.minted_as for one in earlier}:
+    taken = {one.minted_as for one in earlier}
+    if name in taken:
         raise BenchmarkError(f"There is a version {name} already; choose another name.")
     keep(benchmark, journal)
-    changes = {"minted_as": name or _next_name(earlier), "loaded_at": now()}
+    free = next(one for number in count(1) if (one := f"v{number}") not in taken)
+    changes = {"minted_as": name or free, "loaded_at": now()}
     published = benchmark.version.model_copy(update=changes)
     note(published, journal)
     return published
@@ -138,11 +129,6 @@ def minted(journal: Journal) -> list[BenchmarkVersion]:
     """Every version that was published, the latest last."""
     named = (version for version in journal.read(VERSIONS) if version.minted_as is not None)
     return sorted(named, key=lambda version: version.loaded_at)
-
-
-def _next_name(earlier: Sequence[BenchmarkVersion]) -> str:
-    taken = {version.minted_as for version in earlier}
-    return next(name for number in count(1) if (name := f"v{number}") not in taken)
 
 
 def note(version: BenchmarkVersion, journal: Journal) -> None:
@@ -190,15 +176,17 @@ def _newest(journal: Journal) -> BenchmarkVersion | None:
 
 def _items(journal: Journal, version: BenchmarkVersion) -> Items:
     with ExitStack() as opened:
-        paths = [_items_file(journal, suite) for suite in version.suites]
-        return Items([opened.enter_context(path.open("rb")) for path in paths])
+        files: list[BinaryIO] = []
+        for suite in version.suites:
+            if (path := _items_file(journal, suite)) is None:
+                raise JournalError(
+                    f"{journal.root} has the version {suite.suite_version} of the suite "
+                    f"{suite.suite}, but not its items. Materialize dataset."
+                )
+            files.append(opened.enter_context(path.open("rb")))
+        return Items(files)
 
 
-def _items_file(journal: Journal, suite: SuiteVersion) -> Path:
-    for path in journal.files(ITEMS, suite.suite):
-        if path.stem == suite.suite_version:
-            return path
-    raise JournalError(
-        f"{journal.root} has the version {suite.suite_version} of the suite {suite.suite}, "
-        "but not its items. Materialize dataset."
-    )
+def _items_file(journal: Journal, suite: SuiteVersion) -> Path | None:
+    files = journal.files(ITEMS, suite.suite)
+    return next((path for path in files if path.stem == suite.suite_version), None)

@@ -76,8 +76,6 @@ class Items(Mapping[ItemKey, Item]):
             raise _no_item(part.name, place - part.first + 1, error) from None
 
     def _part(self, place: int) -> "_Part":
-        if len(self._parts) == 1:
-            return self._parts[0]
         return self._parts[bisect_right(self._parts, place, key=lambda part: part.first) - 1]
 
     def __iter__(self) -> Iterator[ItemKey]:

@@ -1,6 +1,6 @@
 """The only module that knows there are two kinds of eval, besides the packages of each."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -12,32 +12,24 @@ from eval_pipeline.records.coding import CodingTask
 from eval_pipeline.records.item import ExamQuestion, Item
 from eval_pipeline.records.model import Model
 from eval_pipeline.settings.loading import SettingsError
-from eval_pipeline.settings.sections import Experiment, Suite
+from eval_pipeline.settings.sections import PACKAGE, Experiment, Suite
 from eval_pipeline.settings.settings import Settings
 from eval_pipeline.suites.coding.convex_checkout import guidelines_of, is_checkout
 from eval_pipeline.suites.coding.dataset import load_tasks
 from eval_pipeline.suites.coding.guidelines import Guidelines, GuidelinesError
-from eval_pipeline.suites.coding.messages import PROJECT_FORMAT, output_format, task_messages
 from eval_pipeline.suites.coding.toolchains.registry import TOOLCHAINS
 from eval_pipeline.suites.exam.dataset import load_questions
-from eval_pipeline.suites.exam.messages import question_messages
 
 GUIDELINES = "guidelines.md"
 """Where a suite in a folder has its guidelines, unless its settings say otherwise."""
 
+PROJECT_FORMAT = "convex_project"
+"""How whole projects are to be written, which a checkout of convex-evals asks for."""
+
 # By name, so that a field which items get later does not change the version of older ones.
 _HASHED = {
-    "exam": {
-        "id",
-        "question",
-        "image",
-        "answer",
-        "answer_type",
-        "category",
-        "rationale",
-        "raw_subject",
-    },
-    "coding": {"id", "question", "category", "toolchain", "grader_version"},
+    "exam": "id question image answer answer_type category rationale raw_subject",
+    "coding": "id question category toolchain grader_version",
 }
 
 
@@ -50,8 +42,8 @@ def load_items(suite: Suite, settings: Settings) -> Iterator[Item]:
 
 def decisive(item: Item) -> dict[str, JsonValue]:
     """All of an item that decides what a pass on it means."""
-    hashed = _HASHED[item.kind]
-    return item.model_dump(include=hashed if item.cluster is None else {*hashed, "cluster"})
+    hashed = {*_HASHED[item.kind].split(), *(() if item.cluster is None else ("cluster",))}
+    return item.model_dump(include=hashed)
 
 
 def graded_alike(one: Item, other: Item) -> bool:
@@ -93,25 +85,16 @@ class Prompts:
     def of(cls, settings: Settings, experiment: Experiment) -> "Prompts":
         """Those of an experiment; what no suite needs is not read."""
         exam = read_prompt(settings, experiment.system_prompt)
-        told = {
-            kind: {
-                suite.name: guidelines
-                for suite in settings.suites
-                if suite.kind == kind
-                and (guidelines := _guidelines(suite, settings, experiment)) is not None
-            }
-            for kind in ("exam", "coding")
-        }
-        suites = [suite for suite in settings.suites if suite.kind == "coding"]
-        if not suites:
-            return cls(exam, exam_guidelines=told["exam"])
-        return cls(
-            exam,
-            read_prompt(settings, experiment.coding_prompt),
-            told["coding"],
-            told["exam"],
-            (*cls.formats, *((PROJECT_FORMAT,) if _any_checkout(suites, settings) else ())),
-        )
+        coding, formats = "", cls.formats
+        guidelines: dict[str, dict[str, Guidelines]] = {"exam": {}, "coding": {}}
+        for suite in settings.suites:
+            if (found := _guidelines(suite, settings, experiment)) is not None:
+                guidelines[suite.kind][suite.name] = found
+            if suite.kind == "coding":
+                coding = coding or read_prompt(settings, experiment.coding_prompt)
+                if suite.path and is_checkout(settings.path(suite.path)):
+                    formats = (*cls.formats, PROJECT_FORMAT)
+        return cls(exam, coding, guidelines["coding"], guidelines["exam"], formats)
 
     @cached_property
     def exam_guidelines_hashes(self) -> dict[str, str]:
@@ -141,26 +124,33 @@ class Prompts:
         return fingerprint(*parts)
 
     def messages(self, item: Item, model: Model) -> tuple[dict[str, JsonValue], ...]:
-        """The item as chat messages, in the form that the model can take."""
+        """Return the item as chat messages: its own text comes last, after all else that is said.
+
+        A model without a system role reads everything in one message.
+        """
         match item:
             case ExamQuestion():
-                told = self.exam_guidelines.get(item.suite)
-                return question_messages(item, model, self.exam, told.whole if told else None)
+                system, guidelines = self.exam, self.exam_guidelines.get(item.suite)
+                told = guidelines.whole if guidelines else ""
+                before = [told, "The question:" if told else ""]
             case CodingTask():
-                guidelines = self.guidelines.get(item.suite)
-                return task_messages(
-                    item,
-                    model,
-                    system_prompt=self.coding,
-                    output_format=output_format(
-                        PROJECT_FORMAT if item.is_project else item.toolchain
-                    ),
-                    guidelines=guidelines.text(item.toolchain) if guidelines else None,
-                )
+                system, guidelines = self.coding, self.guidelines.get(item.suite)
+                told = guidelines.text(item.toolchain) if guidelines else ""
+                form = output_format(PROJECT_FORMAT if item.is_project else item.toolchain)
+                before = [form, told, "The task:"]
+        roles: tuple[dict[str, JsonValue], ...] = ({"role": "system", "content": system},)
+        if not model.system_role:
+            roles, before = (), [system, *before]
+        content: JsonValue = "\n\n".join([*filter(None, before), item.question])
+        if item.image is not None:
+            image: JsonValue = {"type": "image_url", "image_url": {"url": item.image}}
+            content = [{"type": "text", "text": content}, image]
+        return (*roles, {"role": "user", "content": content})
 
 
-def _any_checkout(suites: Iterable[Suite], settings: Settings) -> bool:
-    return any(suite.path and is_checkout(settings.path(suite.path)) for suite in suites)
+def output_format(name: str) -> str:
+    """Return how an answer of this toolchain or format is to be written and will be checked."""
+    return (PACKAGE / "prompts" / f"coding_format_{name}.txt").read_text("utf-8").strip()
 
 
 def _guidelines(suite: Suite, settings: Settings, experiment: Experiment) -> Guidelines | None:
@@ -172,14 +162,10 @@ def _guidelines(suite: Suite, settings: Settings, experiment: Experiment) -> Gui
     has_some = suite.guidelines is not None or (suite.path is not None and root.is_dir())
     if experiment.guidelines is False or not (has_some or suite.kind == "coding"):
         return None
-    usual = guidelines_of(root) or root / GUIDELINES
-    match experiment.guidelines, suite.guidelines:
-        case (Path() as chosen, _) | (_, Path() as chosen):
-            path = settings.path(chosen)
-        case _ if usual.exists():
-            path = usual
-        case _:
-            return None
+    chosen = experiment.guidelines if isinstance(experiment.guidelines, Path) else suite.guidelines
+    path = settings.path(chosen) if chosen else guidelines_of(root) or root / GUIDELINES
+    if not chosen and not path.exists():
+        return None
     try:
         return Guidelines.read(path)
     except GuidelinesError as error:

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from eval_pipeline.errors import MendableError, RunError
+from eval_pipeline.errors import RunError
 from eval_pipeline.records.item import Item, ItemKey, SuiteKind
 from eval_pipeline.records.run import PlanFilter
 from eval_pipeline.settings.sections import Experiment
@@ -13,10 +13,6 @@ from eval_pipeline.settings.settings import Settings
 from eval_pipeline.suites.benchmark import Benchmark
 from eval_pipeline.suites.items import Brief, briefs
 from eval_pipeline.text import unknown
-
-
-class OfferError(MendableError):
-    """There is nothing of the name that was given."""
 
 
 class Category(NamedTuple):
@@ -59,23 +55,35 @@ class OfferedExperiment(NamedTuple):
 def suites(benchmark: Benchmark) -> list[OfferedSuite]:
     """Every suite with its categories, in the order of the settings."""
     known = list(briefs(benchmark.items))
-    return [
-        _suite(
-            version.suite, version.kind, [one for one in known if one.key.suite == version.suite]
+    offered = []
+    for version in benchmark.version.suites:
+        found = [one for one in known if one.key.suite == version.suite]
+        of_all = Counter(one.category for one in found)
+        of_text = Counter(one.category for one in found if not one.has_image)
+        categories = [Category(one, of_all[one], of_text[one]) for one in sorted(of_all)]
+        offered.append(
+            OfferedSuite(version.suite, version.kind, len(found), of_text.total(), categories)
         )
-        for version in benchmark.version.suites
-    ]
+    return offered
 
 
 def items(
     benchmark: Benchmark, *, suite: str | None, category: str | None, pattern: str
 ) -> Iterator[OfferedItem]:
     """The items of a suite, of a category, and that match a regular expression."""
-    chosen = _chosen(benchmark, suite, category, pattern)
-    for brief in planned(benchmark.items, chosen):
-        item, has_image = benchmark.items[brief.key], brief.has_image
-        shown = "image" if has_image else "text"
-        yield OfferedItem(*_path(brief), item.kind, shown, item.question)
+    suites = () if suite is None else (suite,)
+    categories = () if category is None else (category,)
+    _check_known("suite", suites, [version.suite for version in benchmark.version.suites])
+    known = {one.category for one in briefs(benchmark.items) if suite in (None, one.key.suite)}
+    _check_known("category", categories, sorted(known))
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise RunError(f"'{pattern}' is no regular expression: {error}.") from None
+    chosen = PlanFilter(suites=suites, categories=categories, test_filter=pattern)
+    for key, category_of, has_image in planned(benchmark.items, chosen):
+        item, shown = benchmark.items[key], "image" if has_image else "text"
+        yield OfferedItem(key.suite, category_of, key.item_id, item.kind, shown, item.question)
 
 
 def experiments(settings: Settings) -> list[OfferedExperiment]:
@@ -104,37 +112,6 @@ def as_json(
     }
 
 
-def _chosen(
-    benchmark: Benchmark, suite: str | None, category: str | None, pattern: str
-) -> PlanFilter:
-    names = [version.suite for version in benchmark.version.suites]
-    if suite is not None and suite not in names:
-        raise OfferError(unknown("suite", suite, names))
-    known = {one.category for one in briefs(benchmark.items) if suite in (None, one.key.suite)}
-    if category is not None and category not in known:
-        raise OfferError(unknown("category", category, sorted(known)))
-    try:
-        re.compile(pattern)
-    except re.error as error:
-        raise OfferError(f"'{pattern}' is no regular expression: {error}.") from None
-    return PlanFilter(
-        suites=(suite,) if suite else (),
-        categories=(category,) if category else (),
-        test_filter=pattern,
-    )
-
-
-def _suite(name: str, kind: SuiteKind, found: Sequence[Brief]) -> OfferedSuite:
-    of_all = Counter(one.category for one in found)
-    of_text = Counter(one.category for one in found if not one.has_image)
-    categories = [Category(one, of_all[one], of_text[one]) for one in sorted(of_all)]
-    return OfferedSuite(name, kind, of_all.total(), of_text.total(), categories)
-
-
-def _path(brief: Brief) -> tuple[str, str, str]:
-    return brief.key.suite, brief.category, brief.key.item_id
-
-
 def _differences(one: Experiment, other: Experiment) -> dict[str, Any]:
     values = one.model_dump(mode="json")
     return {
@@ -155,17 +132,17 @@ def planned(items: Mapping[ItemKey, Item], chosen: PlanFilter) -> Iterator[Brief
 def check_filter(items: Mapping[ItemKey, Item], chosen: PlanFilter) -> None:
     """Raise if a suite or a category does not exist, or no item passes the filter."""
     found = list(briefs(items))
-    _known("suite", chosen.suites, {brief.key.suite for brief in found})
-    _known("category", chosen.categories, {brief.category for brief in found})
+    _check_known("suite", chosen.suites, sorted({brief.key.suite for brief in found}))
+    _check_known("category", chosen.categories, sorted({brief.category for brief in found}))
     if next(planned(items, chosen), None) is None:
         shown = chosen.model_dump_json(include=set(PlanFilter.model_fields), exclude_defaults=True)
         raise RunError(f"No item passes the filter {shown}: evals list shows what there is.")
 
 
-def _known(noun: str, named: Iterable[str], known: Collection[str]) -> None:
+def _check_known(noun: str, named: Iterable[str], known: Collection[str]) -> None:
     for name in named:
         if name not in known:
-            raise RunError(unknown(noun, name, sorted(known)))
+            raise RunError(unknown(noun, name, known))
 
 
 def _matches(brief: Brief, chosen: PlanFilter) -> bool:

@@ -4,17 +4,12 @@ import json
 import posixpath
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from eval_pipeline.records.coding import CodingTask, Files, StepName, TaskConfig
 from eval_pipeline.settings.sections import Suite
-from eval_pipeline.suites.coding.files import (
-    MAX_FILE_BYTES,
-    FolderFiles,
-    UnsafePath,
-    check_files,
-    is_ignored,
-)
+from eval_pipeline.suites.coding.files import MAX_FILE_BYTES, FolderFiles, is_ignored
 
 TOOLCHAIN = "convex"
 GUIDELINES = Path("runner") / "models" / "guidelines.md"
@@ -37,7 +32,6 @@ _LOCKS = ("package-lock.json",)
 _RESERVED = {"package.json", "node_modules", "harness", "cache", "convex", "output"}
 _RELATIVE = re.compile(r"""["'`](\.{1,2}(?:/[^"'`\n]*)?)["'`]""")
 _TRIED = ("", ".ts", ".tsx", ".mjs", ".js", "/index.ts", "/index.js")
-_BOM = "\ufeff"
 
 
 def is_checkout(root: Path) -> bool:
@@ -62,10 +56,11 @@ def checkout_tasks(root: Path, suite: Suite, problems: list[str]) -> Iterator[Co
     for category in _numbered(root):
         for folder in _numbered(category):
             if (folder / "TASK.txt").exists():
-                reading = _Reading(root, folder, suite)
-                task = reading.task()
-                problems += [f"{reading.id}: {reason}" for reason in reading.reasons]
-                if task:
+                task_id = f"{category.name}/{folder.name}"
+                read = FolderFiles.read(folder, wanted=_wanted)
+                task = _task(task_id, read, _Checkout(root), suite)
+                problems += [f"{task_id}: {problem}" for problem in read.problems]
+                if not read.problems:
                     yield task
 
 
@@ -77,87 +72,67 @@ def _numbered(folder: Path) -> list[Path]:
     )
 
 
-class _Reading:
-    """One task's folder and the reasons why it can not be loaded."""
+def _task(task_id: str, read: FolderFiles, checkout: "_Checkout", suite: Suite) -> CodingTask:
+    """The task in a folder; what is wrong with it is added to the folder's problems."""
+    question, answer = read.text("TASK.txt"), read.below("answer")
+    if not question:
+        read.problems.append("TASK.txt is blank or can not be read")
+    steps = PIPELINES[_pipeline(read)]
+    if not answer:
+        read.problems.append("answer/ is missing or empty")
+    read.check("answer", answer)
+    grader = checkout.grader(task_id)
+    if not grader:
+        read.problems.append("grader.test.ts is missing or can not be read")
+    if len(grader) > MOST_GRADER_FILES:
+        read.problems.append(f"its grader imports more than {MOST_GRADER_FILES} files")
+    # Only what is installed needs a manifest; a static grader looks at whatever there is.
+    expected = () if steps == PIPELINES["static"] else ("package.json",)
+    return CodingTask(
+        suite=suite.name,
+        id=task_id,
+        category=task_id.partition("/")[0][len("001-") :],
+        question=question,
+        toolchain=TOOLCHAIN,
+        config=TaskConfig(steps=steps, expected_files=expected),
+        answer=answer,
+        grader=grader,
+        gaps=read.files.get("GAPS.txt", "").strip(),
+        grader_version="",
+    )
 
-    def __init__(self, root: Path, folder: Path, suite: Suite) -> None:
-        self.id = f"{folder.parent.name}/{folder.name}"
-        self.reasons: list[str] = []
-        self._root, self._folder, self._suite = root, folder, suite
 
-    def task(self) -> CodingTask | None:
-        read = FolderFiles.read(self._folder, wanted=_wanted)
-        self.reasons += read.problems
-        question = read.files.get("TASK.txt", "").removeprefix(_BOM).strip()
-        if not question:
-            self.reasons.append("TASK.txt is blank or can not be read")
-        task = CodingTask(
-            suite=self._suite.name,
-            id=self.id,
-            category=self.id.partition("/")[0][len("001-") :],
-            question=question,
-            toolchain=TOOLCHAIN,
-            config=self._config(read.files.get("eval.json")),
-            answer=self._answer(read),
-            grader=self._grader(),
-            gaps=read.files.get("GAPS.txt", "").strip(),
-            grader_version="",
-        )
-        return None if self.reasons else task
-
-    def _config(self, text: str | None) -> TaskConfig:
-        chosen = "backend" if text is None else self._pipeline(text)
-        steps = PIPELINES.get(chosen)
-        # Only what is installed needs a manifest; a static grader looks at whatever there is.
-        expected = () if steps == PIPELINES["static"] else ("package.json",)
-        return TaskConfig(steps=steps, expected_files=expected)
-
-    def _pipeline(self, text: str) -> str:
-        try:
-            said = json.loads(text)
-        except ValueError as error:
-            self.reasons.append(f"eval.json is not valid JSON ({error})")
-            return ""
-        chosen = said.get("pipeline", "backend") if isinstance(said, dict) else said
-        if not isinstance(chosen, str) or chosen not in PIPELINES:
-            known = ", ".join(PIPELINES)
-            self.reasons.append(f"eval.json: there is no pipeline {chosen!r}; there are {known}")
-            return ""
+def _pipeline(read: FolderFiles) -> str:
+    try:
+        said = json.loads(read.files.get("eval.json", "{}"))
+    except ValueError as error:
+        read.problems.append(f"eval.json is not valid JSON ({error})")
+        return "backend"
+    chosen = said.get("pipeline", "backend") if isinstance(said, dict) else said
+    if isinstance(chosen, str) and chosen in PIPELINES:
         return chosen
+    known = ", ".join(PIPELINES)
+    read.problems.append(f"eval.json: there is no pipeline {chosen!r}; there are {known}")
+    return "backend"
 
-    def _answer(self, read: FolderFiles) -> Files:
-        answer = read.below("answer")
-        if not answer:
-            self.reasons.append("answer/ is missing or empty")
-        try:
-            check_files(answer)
-        except UnsafePath as unsafe:
-            self.reasons.append(f"answer: {str(unsafe).rstrip('.')}")
-        return answer
 
-    def _grader(self) -> Files:
+@dataclass(frozen=True)
+class _Checkout:
+    """The files of a checkout by their paths in it, whatever its folder of tasks is called."""
+
+    root: Path
+
+    def grader(self, task_id: str) -> Files:
         """The grader, what it imports from the checkout, and the lint configurations that hold."""
-        start = f"{_TASKS}/{self.id}/grader.test.ts"
-        if self._source(start) is None:
-            self.reasons.append("grader.test.ts is missing or can not be read")
+        folder = f"{_TASKS}/{task_id}/"
+        waiting = [f"{folder}grader.test.ts"]
+        if self._source(waiting[0]) is None:
             return {}
-        found: Files = {}
-        for path in (start, *self._lint_configs()):
-            self._gather(path, found)
-        if len(found) > MOST_GRADER_FILES:
-            self.reasons.append(f"its grader imports more than {MOST_GRADER_FILES} files")
-        return dict(sorted(found.items()))
-
-    def _lint_configs(self) -> Iterator[str]:
-        category = self.id.partition("/")[0]
-        folders = (f"{_TASKS}/{self.id}/", f"{_TASKS}/{category}/", f"{_TASKS}/", "")
+        folders = (folder, f"{_TASKS}/{task_id.partition('/')[0]}/", f"{_TASKS}/", "")
         near = (f"{folder}{name}" for folder in folders for name in LINT_CONFIGS)
-        nearest = next((path for path in near if self._source(path) is not None), None)
-        yield from (path for path in (nearest, SRC_LINT_CONFIG) if path and self._source(path))
-
-    def _gather(self, path: str, found: Files) -> None:
-        """Adds a file and, in turn, every file of the checkout that it names by a relative path."""
-        waiting = [path]
+        nearest = next((path for path in near if self._source(path) is not None), SRC_LINT_CONFIG)
+        waiting += [path for path in (nearest, SRC_LINT_CONFIG) if self._source(path)]
+        found: Files = {}
         while waiting and len(found) <= MOST_GRADER_FILES:
             path = waiting.pop()
             text = self._source(path)
@@ -166,6 +141,7 @@ class _Reading:
             found[path] = text
             for named in _RELATIVE.findall(text) if path.endswith(_CODE) else ():
                 waiting += self._meant(posixpath.normpath(posixpath.join(path, "..", named)))
+        return dict(sorted(found.items()))
 
     def _meant(self, path: str) -> list[str]:
         """Which file a module's specifier stands for; generated code is made anew, not read."""
@@ -178,8 +154,7 @@ class _Reading:
     def _source(self, path: str) -> str | None:
         """A file of the checkout as text; None if it is none, or a link leads to it."""
         inside = path.partition("/")[2]
-        base = self._root if path.startswith(f"{_TASKS}/") else self._root.parent
-        file = base / (inside if base is self._root else path)
+        file = self.root / inside if path.startswith(f"{_TASKS}/") else self.root.parent / path
         try:
             plain = file.is_file() and file.resolve() == file
             if not plain or file.stat().st_size > MAX_FILE_BYTES:

@@ -3,20 +3,19 @@
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
-from pydantic_core import ErrorDetails
 
 from eval_pipeline.errors import NAMED_PROBLEMS, DatasetError
 from eval_pipeline.hashing import fingerprint
-from eval_pipeline.records.coding import STEPS, CodingTask, Files, TaskConfig
+from eval_pipeline.records.base import field_error
+from eval_pipeline.records.coding import STEPS, CodingTask, Files, TaskConfig, TaskLimits
 from eval_pipeline.settings.sections import Suite
 from eval_pipeline.settings.settings import Settings
 from eval_pipeline.suites.coding.convex_checkout import checkout_tasks, is_checkout
-from eval_pipeline.suites.coding.files import FolderFiles, UnsafePath, check_files, is_ignored
+from eval_pipeline.suites.coding.files import FolderFiles, is_ignored
 from eval_pipeline.suites.coding.toolchains.base import Toolchain, ToolchainError
 from eval_pipeline.suites.coding.toolchains.registry import toolchain
 
@@ -28,7 +27,6 @@ DEFAULT_TOOLCHAIN = "python"
 
 _ALLOWED = ("TASK.txt", "answer/", "grader/", "grader.test.ts", "wrong/", "eval.toml", "GAPS.txt")
 _NAMING = "must be named by three digits and lower-case words, as in 001-data-modelling"
-_BOM = "\ufeff"
 
 
 def load_tasks(suite: Suite, settings: Settings) -> Iterator[CodingTask]:
@@ -99,10 +97,13 @@ def _tasks(root: Path, suite: Suite, problems: list[str]) -> Iterator[CodingTask
         problems += _twice_numbered(category.name, folders)
         for folder in folders:
             task_id = f"{category.name}/{folder.name}"
-            reading = _Reading(folder, task_id, suite)
-            task = reading.task()
-            problems += [f"{task_id}: {reason}" for reason in reading.reasons]
-            if task:
+            if folder.is_symlink() or not NUMBERED.fullmatch(folder.name):
+                problems.append(f"{task_id}: a task is a folder that {_NAMING}")
+                continue
+            read = FolderFiles.read(folder)
+            task = _task(task_id, read, suite)
+            problems += [f"{task_id}: {problem}" for problem in read.problems]
+            if not read.problems:
                 yield task
 
 
@@ -121,138 +122,105 @@ def _twice_numbered(category: str, folders: list[Path]) -> list[str]:
     ]
 
 
-class _Reading:
-    """One task's folder and the reasons why it can not be loaded, as far as it was read."""
+def _task(task_id: str, read: FolderFiles, suite: Suite) -> CodingTask:
+    """The task in a folder; what is wrong with it is added to the folder's problems."""
+    for path in read.files:
+        name, slash, _ = path.partition("/")
+        if f"{name}{slash}" not in _ALLOWED:
+            read.problems.append(f"{path} is not known here; allowed are {', '.join(_ALLOWED)}")
+    config = _config(read)
+    tools = _toolchain(config, suite, read)
+    question, answer = read.text("TASK.txt"), read.below("answer")
+    if not question and ("TASK.txt" in read.files or not read.has("TASK.txt")):
+        read.problems.append("TASK.txt is missing or blank")
+    if not read.has("answer/"):
+        read.problems.append("answer/ is missing or empty")
+    read.check("answer", answer)
+    task = CodingTask(
+        suite=suite.name,
+        id=task_id,
+        category=task_id.partition("/")[0][len("001-") :],
+        question=question,
+        toolchain=tools.name if tools else "",
+        config=config,
+        answer=answer,
+        grader=_grader(read),
+        wrong=_wrong(answer, read),
+        gaps=read.files.get("GAPS.txt", "").strip(),
+        grader_version="",
+    )
+    read.problems += [f"eval.toml: {problem}" for problem in _contradictions(task, tools)]
+    return task
 
-    def __init__(self, folder: Path, task_id: str, suite: Suite) -> None:
-        self.reasons: list[str] = []
-        self._folder, self._id, self._suite = folder, task_id, suite
 
-    def task(self) -> CodingTask | None:
-        if self._folder.is_symlink() or not NUMBERED.fullmatch(self._folder.name):
-            self.reasons.append(f"a task is a folder that {_NAMING}")
-            return None
-        read = FolderFiles.read(self._folder)
-        self.reasons += read.problems
-        self._check_names(read.files)
-        config = self._config(read.files.get("eval.toml", ""))
-        tools = self._toolchain(config)
-        task = CodingTask(
-            suite=self._suite.name,
-            id=self._id,
-            category=self._id.partition("/")[0][len("001-") :],
-            question=self._question(read),
-            toolchain=tools.name if tools else "",
-            config=config,
-            answer=self._answer(read),
-            grader=self._grader(read),
-            wrong=self._wrong(read),
-            gaps=read.files.get("GAPS.txt", "").strip(),
-            grader_version="",
-        )
-        self._check_config(task, tools)
-        return None if self.reasons or tools is None else task
+def _config(read: FolderFiles) -> TaskConfig:
+    text = read.files.get("eval.toml", "").removeprefix("\ufeff")
+    try:
+        return TaskConfig.model_validate(tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        read.problems.append(f"eval.toml is not valid TOML ({error})")
+    except ValidationError as error:
+        for detail in error.errors(include_url=False):
+            problem = field_error(detail)
+            if detail["type"] == "extra_forbidden":
+                path = [str(part) for part in detail["loc"]]
+                known = TaskLimits.model_fields if path[1:] else sorted(TaskConfig.model_fields)
+                problem = f"{'.'.join(path)} is not known; known are {', '.join(known)}"
+            read.problems.append(f"eval.toml: {problem}")
+    return TaskConfig()
 
-    def _check_names(self, files: Files) -> None:
-        for path in files:
-            name, slash, _ = path.partition("/")
-            if f"{name}{slash}" not in _ALLOWED:
-                self.reasons.append(f"{path} is not known here; allowed are {', '.join(_ALLOWED)}")
 
-    def _question(self, read: FolderFiles) -> str:
-        question = read.files.get("TASK.txt", "").removeprefix(_BOM).strip()
-        if not question and ("TASK.txt" in read.files or not read.has("TASK.txt")):
-            self.reasons.append("TASK.txt is missing or blank")
-        return question
+def _toolchain(config: TaskConfig, suite: Suite, read: FolderFiles) -> Toolchain | None:
+    try:
+        return toolchain(config.toolchain or suite.toolchain or DEFAULT_TOOLCHAIN)
+    except ToolchainError as error:
+        setting = "eval.toml" if config.toolchain else f"suites.{suite.name}"
+        read.problems.append(f"{setting}: toolchain: {str(error).rstrip('.')}")
+        return None
 
-    def _config(self, text: str) -> TaskConfig:
-        try:
-            return TaskConfig.model_validate(tomllib.loads(text.removeprefix(_BOM)))
-        except tomllib.TOMLDecodeError as error:
-            self.reasons.append(f"eval.toml is not valid TOML ({error})")
-        except ValidationError as error:
-            details = error.errors(include_url=False)
-            self.reasons += [f"eval.toml: {_explained(detail)}" for detail in details]
-        return TaskConfig()
 
-    def _toolchain(self, config: TaskConfig) -> Toolchain | None:
-        try:
-            return toolchain(config.toolchain or self._suite.toolchain or DEFAULT_TOOLCHAIN)
-        except ToolchainError as error:
-            setting = "eval.toml" if config.toolchain else f"suites.{self._suite.name}"
-            self.reasons.append(f"{setting}: toolchain: {str(error).rstrip('.')}")
-            return None
+def _grader(read: FolderFiles) -> Files:
+    """The grader's files, which keep their folder's name."""
+    grader = {path: text for path, text in read.files.items() if path.startswith("grader/")}
+    if (beside := read.files.get("grader.test.ts")) is not None:
+        grader["grader/grader.test.ts"] = beside
+    if not read.has("grader/") and not read.has("grader.test.ts"):
+        read.problems.append("grader/ is missing or empty")
+    return dict(sorted(grader.items()))
 
-    def _answer(self, read: FolderFiles) -> Files:
-        answer = read.below("answer")
-        if not read.has("answer/"):
-            self.reasons.append("answer/ is missing or empty")
-        self._check_files("answer", answer)
-        return answer
 
-    def _grader(self, read: FolderFiles) -> Files:
-        """The grader's files, which keep their folder's name."""
-        grader = {path: text for path, text in read.files.items() if path.startswith("grader/")}
-        if (beside := read.files.get("grader.test.ts")) is not None:
-            grader["grader/grader.test.ts"] = beside
-        if not read.has("grader/") and not read.has("grader.test.ts"):
-            self.reasons.append("grader/ is missing or empty")
-        return dict(sorted(grader.items()))
-
-    def _wrong(self, read: FolderFiles) -> dict[str, Files]:
-        wrong: dict[str, Files] = {}
-        for path, text in read.below("wrong").items():
-            name, slash, inner = path.partition("/")
-            if not slash:
-                self.reasons.append(
-                    f"wrong/{path} must be in a folder that says what is wrong, "
-                    f"as in wrong/forgets-zero/{path}"
-                )
-                continue
+def _wrong(answer: Files, read: FolderFiles) -> dict[str, Files]:
+    wrong: dict[str, Files] = {}
+    for path, text in read.below("wrong").items():
+        name, slash, inner = path.partition("/")
+        if slash:
             wrong.setdefault(name, {})[inner] = text
-        for name, answered in wrong.items():
-            self._check_files(f"wrong/{name}", answered)
-            if answered == read.below("answer"):
-                self.reasons.append(f"wrong/{name} is the same as answer")
-        return wrong
-
-    def _check_files(self, folder: str, files: Files) -> None:
-        try:
-            check_files(files)
-        except UnsafePath as unsafe:
-            self.reasons.append(f"{folder}: {str(unsafe).rstrip('.')}")
-
-    def _check_config(self, task: CodingTask, tools: Toolchain | None) -> None:
-        config, answer = task.config, task.answer
-        for path in config.expected_files:
-            if path not in answer:
-                self.reasons.append(f"eval.toml: expected_files: answer has no file {path}")
-        for module in config.interface:
-            file = module.replace(".", "/")
-            if not {f"{file}.py", f"{file}/__init__.py"} & answer.keys():
-                self.reasons.append(f"eval.toml: interface: answer has no module {module}")
-        if config.verdict == "oracle" and not config.interface:
-            self.reasons.append("eval.toml: verdict: an oracle needs an interface")
-        self._check_steps(task, tools)
-
-    def _check_steps(self, task: CodingTask, tools: Toolchain | None) -> None:
-        config = task.config
-        if config.steps is not None and "tests" not in config.steps:
-            self.reasons.append("eval.toml: steps: without tests nothing would run grader/")
-        known = {"filesystem", *(tools.steps if tools else STEPS)}
-        for step in dict.fromkeys((*(config.steps or ()), *config.limits)):
-            if step not in known:
-                self.reasons.append(f"eval.toml: the toolchain {task.toolchain} has no step {step}")
+        else:
+            read.problems.append(
+                f"wrong/{path} must be in a folder that says what is wrong, "
+                f"as in wrong/forgets-zero/{path}"
+            )
+    for name, answered in wrong.items():
+        read.check(f"wrong/{name}", answered)
+        if answered == answer:
+            read.problems.append(f"wrong/{name} is the same as answer")
+    return wrong
 
 
-def _explained(detail: ErrorDetails) -> str:
-    where = ".".join(str(part) for part in detail["loc"])
-    if detail["type"] == "extra_forbidden":
-        return f"{where} is not known; known are {', '.join(_known(detail['loc']))}"
-    message = detail["msg"].removeprefix("Value error, ")
-    return f"{where}: {message[0].lower()}{message[1:]}"
-
-
-def _known(location: tuple[Any, ...]) -> list[str]:
-    fields: Mapping[str, Any] = TaskConfig.model_fields
-    return sorted(fields) if len(location) == 1 else ["seconds", "memory_mb"]
+def _contradictions(task: CodingTask, tools: Toolchain | None) -> Iterator[str]:
+    """What a task's configuration says that its files or its toolchain do not bear out."""
+    config = task.config
+    for path in (path for path in config.expected_files if path not in task.answer):
+        yield f"expected_files: answer has no file {path}"
+    for module in config.interface:
+        file = module.replace(".", "/")
+        if not {f"{file}.py", f"{file}/__init__.py"} & task.answer.keys():
+            yield f"interface: answer has no module {module}"
+    if config.verdict == "oracle" and not config.interface:
+        yield "verdict: an oracle needs an interface"
+    if config.steps is not None and "tests" not in config.steps:
+        yield "steps: without tests nothing would run grader/"
+    known = {"filesystem", *(tools.steps if tools else STEPS)}
+    for step in dict.fromkeys((*(config.steps or ()), *config.limits)):
+        if step not in known:
+            yield f"the toolchain {task.toolchain} has no step {step}"

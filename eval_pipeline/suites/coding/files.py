@@ -5,7 +5,7 @@ import os
 import stat
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -141,7 +141,7 @@ def _below(top: int, folders: list[str]) -> Iterator[int]:
     current = os.dup(top)
     try:
         for name in folders:
-            if not _is_there(name, current):
+            with suppress(FileExistsError):
                 os.mkdir(name, 0o755, dir_fd=current)
             inner = os.open(name, _FOLDER, dir_fd=current)
             os.close(current)
@@ -149,14 +149,6 @@ def _below(top: int, folders: list[str]) -> Iterator[int]:
         yield current
     finally:
         os.close(current)
-
-
-def _is_there(name: str, parent: int) -> bool:
-    try:
-        os.lstat(name, dir_fd=parent)
-    except FileNotFoundError:
-        return False
-    return True
 
 
 IGNORED = ("__pycache__", "node_modules", "_generated")
@@ -187,6 +179,17 @@ class FolderFiles:
         for path, entry in sorted(entries):
             found._read_file(path, entry)
         return found
+
+    def text(self, name: str) -> str:
+        """A file without a byte order mark and blank lines around it; empty if it was not read."""
+        return self.files.get(name, "").removeprefix("\ufeff").strip()
+
+    def check(self, name: str, files: Files) -> None:
+        """Note a problem if these files of the folder could not be written as an answer."""
+        try:
+            check_files(files)
+        except UnsafePath as unsafe:
+            self.problems.append(f"{name}: {str(unsafe).rstrip('.')}")
 
     def has(self, start: str) -> bool:
         """Whether there is anything of that name, or in the folder of that name and a slash."""

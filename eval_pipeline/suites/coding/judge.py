@@ -3,13 +3,15 @@
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from pydantic import ValidationError
+
 from eval_pipeline.hashing import fingerprint
+from eval_pipeline.journal.files import swap_in
 from eval_pipeline.records.coding import (
     STOPPING,
     CodingTask,
@@ -21,7 +23,6 @@ from eval_pipeline.records.coding import (
 )
 from eval_pipeline.records.prediction import FREE, Usage
 from eval_pipeline.runtime import in_a_thread
-from eval_pipeline.suites.coding.cache import GradedFiles
 from eval_pipeline.suites.coding.files import UnsafePath, check_files, private_folder, write_files
 from eval_pipeline.suites.coding.reply import UnreadableReply, read_files
 from eval_pipeline.suites.coding.sandbox.base import Sandbox, SandboxError
@@ -104,9 +105,8 @@ class CodeJudge:
         # An AI grader reads the task as well, which no other grader does.
         asked = (reviewer.name, task.question) if reviewer and task.config.review else ()
         key = fingerprint(self._way(task), {**files}, *asked)
-        kept = GradedFiles(self.data, key)
         async with self._locks[key]:
-            if not self.fresh and (before := kept.read()):
+            if before := self._read_kept(key):
                 return _verdict(before)
             try:
                 code = await self._reference(task)
@@ -119,7 +119,7 @@ class CodeJudge:
                 code = await self._take(task, files, [test.name for test in code.tests])
             graded = await _reviewed(task, files, code, reviewer)
             if graded.score is not None:
-                kept.write(graded.code)
+                self._keep(key, graded.code)
             return graded
 
     async def _reference(self, task: CodingTask) -> GradedCode:
@@ -128,13 +128,12 @@ class CodeJudge:
         Where it does not pass them all, nothing can be said about other answers.
         """
         key = self._reference_key(task)
-        kept = GradedFiles(self.data, key)
         async with self._locks[key]:
-            code = self._references.get(key) or (None if self.fresh else kept.read())
+            code = self._references.get(key) or self._read_kept(key)
             if code is None:
                 code = await self._take(task, task.answer, None)
                 if code.failed_step is None:
-                    kept.write(code)
+                    self._keep(key, code)
             # What went wrong by itself may go well for the next answer.
             if code.failed_step is None or code.failed_step.status == "failed":
                 self._references[key] = code
@@ -144,6 +143,24 @@ class CodeJudge:
             f"The reference answer of {task.id} does not pass its own grader here: "
             f"{step.name}: {step.reason or step.status}"
         )
+
+    def _kept(self, key: str) -> Path:
+        """Where a grading is kept, by what was graded and how; it may be deleted at any time."""
+        return self.data / "graded" / f"{key}.json"
+
+    def _keep(self, key: str, code: GradedCode) -> None:
+        swap_in(self._kept(key), code.model_dump_json().encode())
+
+    def _read_kept(self, key: str) -> GradedCode | None:
+        if self.fresh:
+            return None
+        try:
+            return GradedCode.model_validate_json(self._kept(key).read_bytes())
+        except FileNotFoundError:
+            return None
+        except (OSError, ValidationError) as error:
+            log.warning("%s is not used: %s", self._kept(key), error)
+            return None
 
     def _reference_key(self, task: CodingTask) -> str:
         return f"reference-{self._way(task)}"
@@ -164,11 +181,14 @@ class CodeJudge:
         if problem := _problem(task, files, tools):
             return self._failed_at_once(task, files, problem).code
         steps = [Step(name="filesystem", status="passed")]
-        async with self.places, _written(files) as folder:
-            workbench = Workbench(self.sandbox, folder, home_of(tools, self.data), expected)
-            for name in _steps_of(task, tools):
-                if _goes_on(steps):
-                    steps.append(await _take_step(name, task, tools, workbench))
+        chosen = task.config.steps
+        async with self.places:
+            with private_folder("answer") as folder:
+                await in_a_thread(write_files, folder, files)
+                workbench = Workbench(self.sandbox, folder, home_of(tools, self.data), expected)
+                for name in tools.steps:
+                    if (chosen is None or name in chosen) and _goes_on(steps[-1]):
+                        steps.append(await _take_step(name, task, tools, workbench))
         return self._code(task, files, steps)
 
     def _failed_at_once(self, task: CodingTask, files: Files, problem: str) -> Graded:
@@ -233,22 +253,8 @@ def _problem(task: CodingTask, files: Files, tools: Toolchain) -> str | None:
     return f"The reply has no file {', '.join(missing)}." if missing else None
 
 
-@asynccontextmanager
-async def _written(files: Files) -> AsyncIterator[Path]:
-    """The files in a folder that is gone afterwards."""
-    with private_folder("answer") as folder:
-        await in_a_thread(write_files, folder, files)
-        yield folder
-
-
-def _steps_of(task: CodingTask, tools: Toolchain) -> list[StepName]:
-    chosen = task.config.steps
-    return [step for step in tools.steps if chosen is None or step in chosen]
-
-
-def _goes_on(steps: Sequence[Step]) -> bool:
+def _goes_on(last: Step) -> bool:
     """Whether there is still something that can be graded."""
-    last = steps[-1]
     return last.status != "error" and not (last.status == "failed" and last.name in STOPPING)
 
 

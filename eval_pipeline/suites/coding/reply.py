@@ -153,7 +153,8 @@ class _Found:
     def files(self, expected: Sequence[str]) -> Files:
         if self.named:
             # An example behind the files may look as if it was meant to be one.
-            return {**_only(self.meant, set(expected) - self.named.keys()), **self.named}
+            meant = {path: text for path, text in self.meant.items() if path in expected}
+            return {**meant, **self.named}
         if self.meant:
             return self.meant
         for block in self.loose:
@@ -178,10 +179,6 @@ def _complaint(found: list[_Found]) -> str:
             "heading with its path before its block of code."
         )
     return "The reply has no file: a heading with its path, then a block of code."
-
-
-def _only(files: Files, paths: Collection[str]) -> Files:
-    return {path: text for path, text in files.items() if path in paths}
 
 
 class _Reader:
@@ -236,23 +233,24 @@ class _Reader:
         self._sentence = line
 
     def _take(self, block: _Block) -> None:
+        first = block.text.partition("\n")[0]
         if path := self._path or path_in_info(block.info, self._expected):
             self._found.named[path] = block.text
-        elif path := self._meant(block):
+        elif path := (
+            path_in_comment(first, self._expected)
+            or path_in_sentence(self._sentence, self._expected)
+        ):
             self._found.meant[path] = block.text
         else:
             self._found.loose.append(block)
         self._path, self._sentence = None, ""
 
-    def _meant(self, block: _Block) -> str | None:
-        first = block.text.partition("\n")[0]
-        in_comment = path_in_comment(first, self._expected)
-        return in_comment or path_in_sentence(self._sentence, self._expected)
-
     def _fenced(self, fence: re.Match[str]) -> str:
         """What is between a fence and the one that closes it, or the end of the reply."""
         indent, mark = len(fence[1]), fence[2]
-        nests = self._is_markdown(fence[3].strip())
+        # A Markdown file has fences of its own, which not everyone puts into a longer one.
+        path = self._path or path_in_info(fence[3].strip(), self._expected) or ""
+        nests = path.lower().endswith(_MARKDOWN)
         taken: list[str] = []
         depth = 1
         while self._at < len(self._lines):
@@ -268,11 +266,6 @@ class _Reader:
             # Cut off, or the line break at the end of the reply.
             taken = taken[:-1] if taken and not taken[-1] else taken
         return "".join(f"{line}\n" for line in taken)
-
-    def _is_markdown(self, info: str) -> bool:
-        """A Markdown file has fences of its own, which not everyone puts into a longer one."""
-        path = self._path or path_in_info(info, self._expected)
-        return path.lower().endswith(_MARKDOWN) if path else False
 
     def _tagged(self, rest: str) -> str:
         """What is between <file> and </file>, without a fence if there is one around all of it."""

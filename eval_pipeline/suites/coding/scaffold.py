@@ -4,7 +4,6 @@ import re
 from pathlib import Path
 
 from eval_pipeline.errors import MendableError
-from eval_pipeline.records.coding import Files
 from eval_pipeline.suites.coding.convex_checkout import is_checkout
 from eval_pipeline.suites.coding.dataset import NUMBERED, task_toolchain
 from eval_pipeline.suites.coding.files import write_files
@@ -33,24 +32,15 @@ def create(root: Path, category: str, name: str, toolchain: str) -> Path:
             f"{root} is a checkout of convex-evals: add a folder there as its README says, "
             "or name a suite of your own with --suite."
         )
-    files = _example(known_toolchain(toolchain).name)
+    example = (EXAMPLES / f"{known_toolchain(toolchain).name}.md").read_text("utf-8")
     _check_name(name, "a task")
     parent = _category(root, category, toolchain)
-    if name in _named(parent):
+    if name in [folder.name[len("001-") :] for folder in _folders(parent)]:
         raise ScaffoldError(f"{parent.name} has a task '{name}' already; choose another name.")
     folder = parent / f"{_next_number(parent):03}-{name}"
     folder.mkdir(parents=True)
-    write_files(folder, files)
+    write_files(folder, read_files(example))
     return folder
-
-
-def _example(toolchain: str) -> Files:
-    path = EXAMPLES / f"{toolchain}.md"
-    if not path.exists():
-        raise ScaffoldError(
-            f"There is no example task for the toolchain {toolchain}; copy one of its tasks."
-        )
-    return read_files(path.read_text("utf-8"))
 
 
 def _category(root: Path, category: str, toolchain: str) -> Path:
@@ -76,10 +66,6 @@ def _check_name(name: str, of: str) -> None:
 def _folders(root: Path) -> list[Path]:
     entries = sorted(root.iterdir()) if root.is_dir() else []
     return [entry for entry in entries if entry.is_dir() and NUMBERED.fullmatch(entry.name)]
-
-
-def _named(folder: Path) -> set[str]:
-    return {entry.name[len("001-") :] for entry in _folders(folder)}
 
 
 def _next_number(folder: Path) -> int:

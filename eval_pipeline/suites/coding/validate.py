@@ -58,7 +58,10 @@ async def validate(tasks: Sequence[CodingTask], judge: CodeJudge) -> AsyncIterat
     pending = [
         asyncio.ensure_future(one(task, answer, files))
         for task in tasks
-        for answer, files in _answers(task).items()
+        for answer, files in (
+            (REFERENCE, task.answer),
+            *((f"wrong/{name}", files) for name, files in task.wrong.items()),
+        )
     ]
     try:
         for finished in asyncio.as_completed(pending):
@@ -66,11 +69,6 @@ async def validate(tasks: Sequence[CodingTask], judge: CodeJudge) -> AsyncIterat
     finally:
         for work in pending:
             work.cancel()
-
-
-def _answers(task: CodingTask) -> dict[str, Files]:
-    wrong = {f"wrong/{name}": files for name, files in task.wrong.items()}
-    return {REFERENCE: task.answer, **wrong}
 
 
 def not_passed(reference: Validated) -> str:
@@ -83,11 +81,11 @@ def not_passed(reference: Validated) -> str:
 def by_step(results: Iterable[Validated]) -> str:
     """How many references came to what in each step."""
     steps = [step for one in results if one.must_pass for step in one.graded.code.steps]
-    told = []
-    for name in STEPS:
-        counts = Counter(step.status for step in steps if step.name == name)
-        if counts:
-            told.append(f"{name} " + ", ".join(f"{n} {status}" for status, n in counts.items()))
+    told = [
+        f"{name} " + ", ".join(f"{n} {status}" for status, n in counts.items())
+        for name in STEPS
+        if (counts := Counter(step.status for step in steps if step.name == name))
+    ]
     return f"References by step: {'; '.join(told) or 'none was taken'}."
 
 

@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints, ValidationError, model_validator
-from pydantic_core import ErrorDetails
 
 from eval_pipeline.errors import DatasetError
 from eval_pipeline.hashing import fingerprint
-from eval_pipeline.records.base import Record
+from eval_pipeline.records.base import Record, field_error
 from eval_pipeline.suites.exam.files import BadRow, Row, Rows, Source
 
 BANK = "questions.json"
@@ -97,7 +96,7 @@ def read_bank(source: Source) -> Rows:
             raise ValueError(f"sourceEval must be {task}, as its folder, not {bank.source!r}")
     except ValidationError as error:
         for detail in error.errors(include_url=False):
-            yield BadRow(0, _explained(detail))
+            yield BadRow(0, field_error(detail))
     except (OSError, ValueError) as error:
         yield BadRow(0, getattr(error, "strerror", None) or str(error))
     else:
@@ -112,12 +111,6 @@ def _content(path: Path) -> bytes:
     if path.stat().st_size > MOST_BYTES:
         raise ValueError(f"is larger than {MOST_BYTES} bytes")
     return path.read_bytes()
-
-
-def _explained(detail: ErrorDetails) -> str:
-    where = ".".join(str(part) for part in detail["loc"])
-    message = detail["msg"].removeprefix("Value error, ")
-    return f"{where}: {message[:1].lower()}{message[1:]}" if where else message
 
 
 def _rows(bank: Bank) -> Iterator[Row]:

@@ -148,10 +148,10 @@ def _parquet_rows(source: Source, connection: duckdb.DuckDBPyConnection) -> Rows
     everything = connection.read_parquet(pattern, file_row_number=True)
     present = [name for name in everything.columns if name != _ROW_NUMBER]
     _check_columns(source, present)
-    wanted = dict.fromkeys([*COLUMNS, *_grouping(source)])
-    columns = [name for name in wanted if name in present]
+    columns = [name for name in dict.fromkeys((*COLUMNS, source.cluster)) if name in present]
     # With one thread the rows come in their order; DuckDB holds one of the file's row groups.
-    rows = everything.project(", ".join([_ROW_NUMBER, *map(_identifier, columns)]))
+    quoted = ['"' + name.replace('"', '""') + '"' for name in (_ROW_NUMBER, *columns)]
+    rows = everything.project(", ".join(quoted))
     while some := rows.fetchmany(_PARQUET_SLICE):
         for index, *cells in some:
             yield Row(index + 1, dict(zip(columns, cells, strict=True)))
@@ -166,17 +166,9 @@ def _check_columns(source: Source, present: list[str]) -> None:
             f"{source.shown}: the file lacks the column {source.cluster}, which the suite's "
             "`cluster` names."
         )
-    if twice := [name for name in (*COLUMNS, *_grouping(source)) if present.count(name) > 1]:
-        raise DatasetError(f"{source.shown}: the column {twice[0]} is there more than once.")
-
-
-def _grouping(source: Source) -> tuple[str, ...]:
-    return () if source.cluster is None else (source.cluster,)
-
-
-def _identifier(name: str) -> str:
-    doubled = name.replace('"', '""')
-    return f'"{doubled}"'
+    for name in (*COLUMNS, *([source.cluster] if source.cluster else [])):
+        if present.count(name) > 1:
+            raise DatasetError(f"{source.shown}: the column {name} is there more than once.")
 
 
 _READERS: Mapping[str, Callable[[Source], Rows]] = {

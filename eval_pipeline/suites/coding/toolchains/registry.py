@@ -14,9 +14,8 @@ from eval_pipeline.suites.coding.toolchains.base import Toolchain, ToolchainErro
 from eval_pipeline.suites.coding.toolchains.convex.toolchain import Convex
 from eval_pipeline.suites.coding.toolchains.python.toolchain import Python
 
-_ALL: tuple[Toolchain, ...] = (Python(), Convex())
 KEPT_S = 7 * 24 * 3600
-TOOLCHAINS: Mapping[str, Toolchain] = MappingProxyType({one.name: one for one in _ALL})
+TOOLCHAINS: Mapping[str, Toolchain] = MappingProxyType({"python": Python(), "convex": Convex()})
 
 
 def toolchain(name: str) -> Toolchain:

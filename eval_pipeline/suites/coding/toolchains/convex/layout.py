@@ -97,16 +97,12 @@ def typecheck_argv(project: str) -> tuple[str, ...]:
 
 def lint_argv(project: str) -> tuple[str, ...]:
     options = ("--no-inline-config", "--max-warnings", "0", "convex")
-    config = f"{project}/harness/eslint.config.js"
-    return script_argv(project, "harness/lint.js", *_eslint(project, config), *options)
+    return eslint_argv(project, "harness/lint.js", "harness/eslint.config.js", *options)
 
 
-def lint_project_argv(project: str, config: str, folder: str) -> tuple[str, ...]:
-    return script_argv(project, "harness/lint_project.js", *_eslint(project, config), folder)
-
-
-def _eslint(project: str, config: str) -> tuple[str, ...]:
-    return ("--config", config, "--format", f"{project}/harness/formatter.js")
+def eslint_argv(project: str, script: str, config: str, *words: str) -> tuple[str, ...]:
+    ours = ("--config", f"{project}/{config}", "--format", f"{project}/harness/formatter.js")
+    return script_argv(project, script, *ours, *words)
 
 
 def tests_argv(project: str, config: str = "vitest.config.js") -> tuple[str, ...]:

@@ -5,10 +5,11 @@ import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Literal
+from typing import Any
 
 from eval_pipeline.records.coding import CodingTask, Files, StepName
 from eval_pipeline.suites.coding.files import private_folder, write_files
@@ -34,51 +35,41 @@ GENERATED = ("api.d.ts", "api.js", "dataModel.d.ts", "server.d.ts", "server.js")
 COLLECTED = "generated"
 """The folder in which commands leave generated code, at its paths in the project."""
 _KEPT = re.compile(r"convex/(\w+/)*_generated/(api|server|dataModel)\.(d\.ts|js)", re.ASCII)
-_NOT_HERE = 3
+NOT_HERE = 3
 """How the check of a manifest ends if nobody can tell here whether it could be installed."""
 _OWN_CONFIGS = ("tsconfig.json", "convex/tsconfig.json")
 _DESCRIBED: dict[str, str] = {}
 """By version of the grader, of which the reference is a part; one process grades many answers."""
 
 
-@dataclass(frozen=True)
-class Project:
-    """All that a command is given to see."""
-
-    mounts: tuple[Mount, ...]
-    env: Mapping[str, str]
-
-    def command(
-        self, argv: tuple[str, ...], limits: Limits, collect: tuple[str, ...] = ()
-    ) -> Command:
-        return Command(argv, mounts=self.mounts, env=self.env, limits=limits, collect=collect)
-
-
 @contextmanager
 def open_project(
     workbench: Workbench, added: Mapping[str, Path], *, whole: bool = False
-) -> Iterator[Project]:
-    """The project of an answer, with what is added to it under these names."""
+) -> Iterator[Command]:
+    """Yield a command, its words still missing, that sees an answer's project and what is added."""
     answer = {OUTPUT: workbench.folder} if whole else {"convex": workbench.folder / "convex"}
     sources = {**answer, **added}
     if workbench.sandbox.isolation == "none":
         with TemporaryDirectory(prefix="evals-") as folder:
-            yield _in_one_folder(Path(folder), layout.built(workbench.home), sources)
+            built = layout.built(workbench.home)
+            _bring_together(Path(folder), {part: built / part for part in PARTS} | sources)
+            env = layout.environment(f"{PROJECT}/code-cache")
+            yield Command((), mounts=(Mount(Path(folder), PROJECT),), env=env)
         return
     placed = (Mount(source, f"{PROJECT}/{name}") for name, source in sources.items())
-    yield Project((*layout.mounts(workbench.home), *placed), layout.environment(CODE_CACHE))
+    mounts = (*layout.mounts(workbench.home), *placed)
+    yield Command((), mounts=mounts, env=layout.environment(CODE_CACHE))
 
 
-def _in_one_folder(folder: Path, built: Path, sources: Mapping[str, Path]) -> Project:
-    """Without mounts, the parts can only lie together if they are brought together."""
-    for name, source in ({part: built / part for part in PARTS} | {**sources}).items():
+def _bring_together(folder: Path, sources: Mapping[str, Path]) -> None:
+    """Copy what can not be mounted; the packages are linked to."""
+    for name, source in sources.items():
         if name == "node_modules":
             (folder / name).symlink_to(source.resolve())
         elif source.is_dir():
             shutil.copytree(source, folder / name, symlinks=True)
         else:
             shutil.copyfile(source, folder / name)
-    return Project((Mount(folder, PROJECT),), layout.environment(f"{PROJECT}/code-cache"))
 
 
 def keep_generated(finished: Finished, folder: Path) -> None:
@@ -143,15 +134,6 @@ def _configs(folder: Path) -> list[str]:
     return [name for name in _OWN_CONFIGS if (folder / name).is_file()] or [_OWN_CONFIGS[1]]
 
 
-def install_status(finished: Finished) -> Literal["passed", "failed", "error"] | None:
-    """What the check of a manifest came to; None if it did not come to its end."""
-    if finished.ending != "exited":
-        return None
-    if finished.exit_code == 0:
-        return "passed"
-    return "error" if finished.exit_code == _NOT_HERE else "failed"
-
-
 def typecheck_commands(workbench: Workbench) -> list[tuple[str, ...]]:
     """One for every tsconfig.json that the project has."""
     compiler = layout.compiler(PROJECT)
@@ -165,15 +147,16 @@ def lint_commands(task: CodingTask, workbench: Workbench) -> list[tuple[str, ...
     """With the checkout's configurations, or ours where it has none: convex/, then src/."""
     configs = [path for path in task.grader if path.rpartition("/")[2].startswith("eslint.config.")]
     nearest = max(configs, key=lambda path: path.count("/"), default="harness/eslint.config.js")
-    argv = [layout.lint_project_argv(PROJECT, f"{PROJECT}/{nearest}", "convex")]
+    lint = partial(layout.eslint_argv, PROJECT, "harness/lint_project.js")
+    argv = [lint(nearest, "convex")]
     src = next((path for path in task.grader if path.startswith("src.eslint.config.")), None)
     if src and (workbench.folder / "src").is_dir():
-        argv.append(layout.lint_project_argv(PROJECT, f"{PROJECT}/{src}", "src"))
+        argv.append(lint(src, "src"))
     return argv
 
 
 @contextmanager
-def graded_by(files: Files, workbench: Workbench) -> Iterator[Project]:
+def graded_by(files: Files, workbench: Workbench) -> Iterator[Command]:
     """The answer's project among the checkout's files, which lie where they import each other."""
     with private_folder("grader") as folder:
         write_files(folder, files)
@@ -210,7 +193,8 @@ async def description(
         with open_project(apart, {}, whole=True) as seen:
             argv = layout.script_argv(PROJECT, "harness/describe.js", PROJECT)
             collect = (DESCRIPTION, COLLECTED)
-            finished = await workbench.sandbox.run(seen.command(argv, limits, collect))
+            command = replace(seen, argv=argv, limits=limits, collect=collect)
+            finished = await workbench.sandbox.run(command)
         if not finished.succeeded or DESCRIPTION not in finished.files:
             raise SandboxError(f"The reference of {task.id} is not described: {finished.output}")
         try:

@@ -6,7 +6,7 @@ import socket
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from secrets import token_hex
 from string import Template
 
@@ -24,7 +24,7 @@ from eval_pipeline.suites.coding.toolchains.base import (
 from eval_pipeline.suites.coding.toolchains.convex import project as projects
 from eval_pipeline.suites.coding.toolchains.convex.backend import Ask, Backend
 from eval_pipeline.suites.coding.toolchains.convex.layout import PROJECT, SOURCES, tests_argv
-from eval_pipeline.suites.coding.toolchains.convex.project import Project, open_project
+from eval_pipeline.suites.coding.toolchains.convex.project import open_project
 from eval_pipeline.text import clean
 
 LONGEST_REPORT = 4 << 20
@@ -52,16 +52,6 @@ class Words(Record):
     ask: Ask | None = None
 
 
-@dataclass(frozen=True)
-class Report:
-    """What came over the channel, signed with the secret."""
-
-    tests: tuple[TestResult, ...]
-    canaries: tuple[TestResult, ...]
-    ended: bool
-    errors: tuple[str, ...]
-
-
 async def take_tests(
     limits: Limits, task: CodingTask, workbench: Workbench, server: Backend | None = None
 ) -> Step:
@@ -72,19 +62,27 @@ async def take_tests(
         server.held(workbench.home) if server else nullcontext(),
         _placed(task, token, workbench, limits, server) as seen,
     ):
-        command = seen.command(tests_argv(PROJECT, config), limits)
+        command = replace(seen, argv=tests_argv(PROJECT, config), limits=limits)
         finished, told = await _run(command, workbench, secret, token, server)
-    report = _read(told, secret, token)
-    expected = len(_canary_names(token)) * len(_tests(task))
-    results = _results(report.tests, workbench.expected_tests)
-    problem = _problem(finished, report, expected) or _failure(results)
+    # Lines without the secret were not written by the reporter.
+    words = [one for line in told.splitlines() if (one := _words(line)) and one.secret == secret]
+    tests = [
+        TestResult(name=one.test, passed=one.passed, message=clean(one.message, LONGEST_MESSAGE))
+        for one in words
+        if one.test is not None
+    ]
+    canaries = [test for test in tests if token in test.name]
+    results = _results([one for one in tests if token not in one.name], workbench.expected_tests)
+    expected = CANARIES.template.count("$token") * len(_tests(task))
+    interfered = len(canaries) != expected or any(test.passed for test in canaries)
+    problem = _problem(finished, words, interfered=interfered) or _failure(results)
     return finished_step("tests", finished, problem or "", results)
 
 
 @asynccontextmanager
 async def _placed(
     task: CodingTask, token: str, workbench: Workbench, limits: Limits, server: Backend | None
-) -> AsyncIterator[Project]:
+) -> AsyncIterator[Command]:
     """The answer and the grader's files with canaries, where these expect each other."""
     files = _with_canaries(task, token)
     if not task.is_project:
@@ -101,17 +99,13 @@ async def _placed(
         await projects.deploy(workbench, server)
     by = "" if not is_served else "remote" if server else "here"
     with projects.graded_by(files, workbench) as seen:
-        yield Project(seen.mounts, {**seen.env, "EVALS_SERVED": by})
+        yield replace(seen, env={**seen.env, "EVALS_SERVED": by})
 
 
 def _tests(task: CodingTask) -> list[str]:
     """The files that have tests; of a checkout only the eval's own, whatever that imports."""
     own = f"evals/{task.id}/grader.test.ts" if task.is_project else ".test.ts"
     return [path for path in task.grader if path.endswith(own)]
-
-
-def _canary_names(token: str) -> list[str]:
-    return [line for line in CANARIES.substitute(token=token).splitlines() if token in line]
 
 
 def _with_canaries(task: CodingTask, token: str) -> Files:
@@ -166,23 +160,6 @@ async def _listen(channel: socket.socket, secret: str, server: Backend | None) -
     return bytes(heard + line)[:LONGEST_REPORT]
 
 
-def _read(told: bytes, secret: str, token: str) -> Report:
-    """The lines that carry the secret; others were not written by the reporter."""
-    words = [one for line in told.splitlines() if (one := _words(line)) and one.secret == secret]
-    ends = [one for one in words if one.end]
-    tests = [
-        TestResult(name=one.test, passed=one.passed, message=clean(one.message, LONGEST_MESSAGE))
-        for one in words
-        if one.test is not None
-    ]
-    return Report(
-        tests=tuple(test for test in tests if token not in test.name),
-        canaries=tuple(test for test in tests if token in test.name),
-        ended=len(ends) == 1 and words[-1].end,
-        errors=tuple(clean(error, LONGEST_MESSAGE) for one in ends for error in one.errors),
-    )
-
-
 def _words(line: bytes) -> Words | None:
     try:
         return Words.model_validate_json(line)
@@ -210,15 +187,16 @@ def _results(tests: Sequence[TestResult], expected: Sequence[str] | None) -> tup
     return tuple(map(result, names))
 
 
-def _problem(finished: Finished, report: Report, canaries: int) -> str | None:
+def _problem(finished: Finished, words: Sequence[Words], *, interfered: bool) -> str | None:
     """Why the report can not be believed, or what went wrong besides the tests."""
+    ends = [one for one in words if one.end]
     if finished.ending != "exited":
         return f"The tests were ended: {finished.ending}."
-    if not report.ended:
+    if len(ends) != 1 or not words[-1].end:
         return "The tests did not come to their end."
-    if report.errors:
-        return " ".join(report.errors[0].split())[:LONGEST_REASON]
-    if len(report.canaries) != canaries or any(test.passed for test in report.canaries):
+    if ends[0].errors:
+        return " ".join(clean(ends[0].errors[0], LONGEST_MESSAGE).split())[:LONGEST_REASON]
+    if interfered:
         return "Tests that must fail did not: the answer interferes with how it is graded."
     if finished.exit_code != CANARIES_FAILED:
         return f"The tests ended with exit code {finished.exit_code}."

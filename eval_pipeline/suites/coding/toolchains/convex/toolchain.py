@@ -1,10 +1,7 @@
 """Convex functions in TypeScript, as far as they can be checked without a Convex backend."""
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 
 from eval_pipeline.records.coding import CodingTask, Files, Step, StepName
 from eval_pipeline.suites.coding.sandbox.base import Command, Finished, Limits
@@ -13,7 +10,7 @@ from eval_pipeline.suites.coding.toolchains.convex import layout
 from eval_pipeline.suites.coding.toolchains.convex import project as projects
 from eval_pipeline.suites.coding.toolchains.convex.backend import KIND, Backend, is_nobodys_fault
 from eval_pipeline.suites.coding.toolchains.convex.layout import PROJECT
-from eval_pipeline.suites.coding.toolchains.convex.project import Project, open_project
+from eval_pipeline.suites.coding.toolchains.convex.project import open_project
 from eval_pipeline.suites.coding.toolchains.convex.tests import take_tests
 
 SECONDS: dict[StepName, float] = {
@@ -40,15 +37,12 @@ class Convex:
     # To which whole projects are deployed; without one, convex-test stands in for it.
     server: Backend | None = None
 
+    is_prepared = staticmethod(layout.is_prepared)
+    prepare = staticmethod(layout.prepare)
+
     @property
     def version(self) -> str:
         return layout.version()
-
-    def is_prepared(self, home: Path) -> bool:
-        return layout.is_prepared(home)
-
-    def prepare(self, home: Path) -> None:
-        layout.prepare(home)
 
     def refuses(self, path: str, *, project: bool = False) -> str | None:
         """Everything but modules, for whatever else tools find decides how they check."""
@@ -96,10 +90,11 @@ async def _install(task: CodingTask, workbench: Workbench) -> Step:
     more = ("project",) if task.is_project else ()
     argv = layout.script_argv(PROJECT, "harness/install.js", f"{PROJECT}/answer.json", *more)
     with open_project(workbench, {"answer.json": manifest}, whole=task.is_project) as seen:
-        finished = await _ended("install", seen.command(argv, _limits("install", task)), workbench)
+        command = replace(seen, argv=argv, limits=_limits("install", task))
+        finished = await _ended("install", command, workbench)
     step = _step("install", finished)
-    status = projects.install_status(finished) if task.is_project else None
-    return step.model_copy(update={"status": status}) if status else step
+    not_here = finished.ending == "exited" and finished.exit_code == projects.NOT_HERE
+    return step.model_copy(update={"status": "error"}) if task.is_project and not_here else step
 
 
 async def _check(step: StepName, task: CodingTask, workbench: Workbench) -> Step:
@@ -110,9 +105,11 @@ async def _check(step: StepName, task: CodingTask, workbench: Workbench) -> Step
         argvs = projects.typecheck_commands(workbench)
     elif task.is_project:
         argvs, files = projects.lint_commands(task, workbench), task.grader
-    with _seen(files, task, workbench) as seen:
+    with (
+        projects.graded_by(files, workbench) if task.is_project else open_project(workbench, {})
+    ) as seen:
         for argv in argvs:
-            command = seen.command(argv, _limits(step, task))
+            command = replace(seen, argv=argv, limits=_limits(step, task))
             done = _step(step, await _ended(step, command, workbench))
             if done.status != "passed":
                 break
@@ -124,7 +121,8 @@ async def _deploy(task: CodingTask, workbench: Workbench) -> Step:
     projects.take_out_generated(workbench.folder)
     with open_project(workbench, {}, whole=task.is_project) as seen:
         argv = layout.script_argv(PROJECT, "harness/deploy.js", PROJECT)
-        command = seen.command(argv, _limits("deploy", task), (projects.COLLECTED,))
+        limits, collect = _limits("deploy", task), (projects.COLLECTED,)
+        command = replace(seen, argv=argv, limits=limits, collect=collect)
         finished = await _ended("deploy", command, workbench)
     step = _step("deploy", finished)
     if step.status != "passed":
@@ -146,16 +144,6 @@ async def _pushed(step: Step, server: Backend, workbench: Workbench) -> Step:
     reason = next((line for line in lines if "rror" in line), "It could not be deployed.")
     status = "error" if is_nobodys_fault(done.output) else "failed"
     return step.model_copy(update={**told, "status": status, "reason": reason})
-
-
-@contextmanager
-def _seen(files: Files, task: CodingTask, workbench: Workbench) -> Iterator[Project]:
-    if task.is_project:
-        with projects.graded_by(files, workbench) as seen:
-            yield seen
-    else:
-        with open_project(workbench, {}) as seen:
-            yield seen
 
 
 def _limits(step: StepName, task: CodingTask) -> Limits:

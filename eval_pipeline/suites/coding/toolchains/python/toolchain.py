@@ -9,7 +9,6 @@ from eval_pipeline.records.coding import CodingTask, Step, StepName
 from eval_pipeline.suites.coding.isolated_tests.verdict import VERSION as ISOLATION_VERSION
 from eval_pipeline.suites.coding.toolchains.base import Workbench, toolchain_version
 from eval_pipeline.suites.coding.toolchains.python import checks, environment, tests
-from eval_pipeline.suites.coding.toolchains.python.checks import refusal
 
 VERSION = 1
 """Raise this when a change of this package's code may change a verdict, never for a refactoring."""
@@ -35,23 +34,18 @@ class Python:
         return toolchain_version(numbers, CONFIGURATION, EARLIER)
 
     def is_prepared(self, home: Path) -> bool:
-        """Whether building it has come to its end."""
         return environment.Environment(home).ready is not None
 
     def prepare(self, home: Path) -> None:
-        """Builds the environment from its lock, in an empty folder."""
         environment.build(home)
 
     def refuses(self, path: str, *, project: bool = False) -> str | None:
-        """Why an answer must not bring this file."""
-        return refusal(path)
+        return checks.refusal(path)
 
     def backend(self, task: CodingTask) -> str | None:
-        """Nothing stands in for anything."""
         return None
 
     async def run(self, step: StepName, task: CodingTask, workbench: Workbench) -> Step:
-        """Takes one step."""
         if step == "install":
             return await checks.install(workbench)
         if step == "tests":
