@@ -19,7 +19,9 @@ from packaging.requirements import Requirement
 from eval_pipeline.defs import instance as of_dagster
 from eval_pipeline.defs.instance import HistoryError, dagster_instance
 from eval_pipeline.errors import MendableError
-from eval_pipeline.evaluation.doctor import gateways, installation, storage, suites
+from eval_pipeline.evaluation.doctor import checkup as suites
+from eval_pipeline.evaluation.doctor import gateways, storage
+from eval_pipeline.evaluation.doctor import report as installation
 from eval_pipeline.evaluation.doctor import storage as locks
 from eval_pipeline.evaluation.doctor.gateways import Offers
 from eval_pipeline.evaluation.doctor.report import AGAIN, Check, Finding, State, look_at, ok

@@ -9,7 +9,7 @@ import dagster as dg
 import pytest
 
 from eval_pipeline.errors import RunError
-from eval_pipeline.evaluation.catalog import Refreshed, known_models, listed_models, look, refresh
+from eval_pipeline.evaluation.catalog import Look, known_models, listed_models, look, refresh
 from eval_pipeline.gateways.catalog import (
     MOST_TOLD,
     Catalog,
@@ -45,7 +45,7 @@ def settings_at(folder: Path, *gateways: dict[str, object], **changes: Any) -> S
     return settings_in(folder, gateways=list(gateways), **given)
 
 
-def refreshed(settings: Settings) -> Refreshed:
+def refreshed(settings: Settings) -> Look:
     return run_async(refresh(settings, Journal(settings.journal)))
 
 

@@ -164,7 +164,7 @@ def test_people_see_who_is_due_first_and_who_comes_next() -> None:
     busy = Standing("maker/busy", busy="1")
     decisions = [decide(one, MOMENT) for one in (busy, waiting, new)]
 
-    rows, sentence = for_people(decisions), summed_up(decisions)
+    rows, sentence = [one.row for one in for_people(decisions)], summed_up(decisions)
 
     assert [row[:3] for row in rows] == [
         ("maker/one", "yes", "2026-11-20 04:00"),

@@ -384,7 +384,6 @@ def test_what_is_done_and_what_is_left_are_the_whole_plan(
     known = {(one.key, one.sample) for one in replies}
     assert list(opened.pending) == [pair for pair in whole if pair not in known]
     assert opened.done + len(opened.pending) == opened.run.planned == len(whole)
-    assert [opened.pending[n] for n in range(len(opened.pending))] == list(opened.pending)
 
 
 def test_a_run_is_judged_when_one_judge_has_scored_every_sample(tmp_path: Path) -> None:

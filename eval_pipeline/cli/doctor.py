@@ -45,8 +45,13 @@ def doctor(
 
 def _topics(*, offline: bool) -> "Iterator[Topic]":
     """Yield the installation first: if it does not fit, the rest may not even load."""
-    from eval_pipeline.evaluation.doctor.installation import SET_UP, installation_checks
-    from eval_pipeline.evaluation.doctor.report import Topic, look_at, wrong
+    from eval_pipeline.evaluation.doctor.report import (
+        SET_UP,
+        Topic,
+        installation_checks,
+        look_at,
+        wrong,
+    )
 
     yield look_at("installation", installation_checks())
     try:

@@ -273,9 +273,9 @@ def _cells(one: Standing, width: int) -> list[RenderableType]:
 
 def _failures(one: Standing, *, in_all: bool = False) -> Text:
     """Return failures by kind: red to be asked again, yellow the model's own."""
-    kinds = [(f"{each.count} {each.outcome}", each.outcome.is_result) for each in one.failures]
+    kinds = [(f"{count} {each}", each.is_result) for each, count in one.failures.items()]
     if in_all and len(kinds) > 1:
-        kinds = [(f"{sum(each.count for each in one.failures)} failed", kinds[0][1])]
+        kinds = [(f"{sum(one.failures.values())} failed", kinds[0][1])]
     return Text(", ").join(Text(text, "yellow" if own else "red") for text, own in kinds)
 
 

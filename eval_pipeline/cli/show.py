@@ -119,10 +119,9 @@ def due(*, as_json: AsJson = False) -> None:
     with dagster_instance(settings) as instance:
         decisions = decide_all(settings, instance, now())
     if as_json:
-        by_model = {one.model: vars(one) for one in decisions}
-        return print_json([by_model[row.model] for row in for_people(decisions)])
+        return print_json([vars(one) for one in for_people(decisions)])
     if decisions:
-        show(due_table(for_people(decisions)))
+        show(due_table(one.row for one in for_people(decisions)))
     return say(summed_up(decisions) if decisions else NOBODY)
 
 

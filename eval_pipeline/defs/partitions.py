@@ -7,7 +7,7 @@ import dagster as dg
 
 from eval_pipeline.defs.metadata import listed
 from eval_pipeline.errors import RunError
-from eval_pipeline.evaluation.catalog import Changes, Refreshed
+from eval_pipeline.evaluation.catalog import Changes, Look
 
 MODELS = "models"
 # The tags by which a run says what its partitions are.
@@ -132,7 +132,7 @@ def asked_models(context: dg.AssetExecutionContext) -> list[str]:
 
 
 def keep_in_step(
-    instance: dg.DagsterInstance, refreshed: Refreshed, *, run_id: str | None = None
+    instance: dg.DagsterInstance, refreshed: Look, *, run_id: str | None = None
 ) -> Changes:
     """Adds and removes partitions; what a removed model's runs left behind stays.
 
@@ -154,9 +154,7 @@ def unfinished_runs(instance: dg.DagsterInstance) -> Sequence[dg.DagsterRun]:
     return instance.get_runs(dg.RunsFilter(statuses=list(BUSY)))
 
 
-def refresh_told(
-    refreshed: Refreshed, changes: Changes
-) -> dict[str, int | dg.MarkdownMetadataValue]:
+def refresh_told(refreshed: Look, changes: Changes) -> dict[str, int | dg.MarkdownMetadataValue]:
     """What a refresh did: numbers to be plotted, and beside them the models by name."""
     news, kept_out = refreshed.news, refreshed.tried.kept_out
     short = news.shortened()

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -200,16 +201,14 @@ def _variations(
 
 
 def _refuse_if_read_otherwise(text: str, left_out: str) -> None:
-    """A text that is taken apart again has to come out as it went in."""
-    try:
-        same = Guidelines.parse(text).text(ALL) == text
-    except GuidelinesError:
-        same = False
-    if not same:
-        raise SettingsError(
-            f"The guidelines without the section '{left_out}' would be read as something else: "
-            "begin each section with a heading such as '## Types', under a name of its own."
-        )
+    """Raise if a text that is taken apart again does not come out as it went in."""
+    with suppress(GuidelinesError):
+        if Guidelines.parse(text).text(ALL) == text:
+            return
+    raise SettingsError(
+        f"The guidelines without the section '{left_out}' would be read as something else: "
+        "begin each section with a heading such as '## Types', under a name of its own."
+    )
 
 
 def _changed(settings: Settings, name: str, *, told: object) -> Settings:

@@ -71,11 +71,6 @@ class Effect:
             return "essential"
         return "dispensable" if self.paired.interval.low >= -margin else "marginal"
 
-    def detectable(self, sections: int) -> float | None:
-        """How large a true loss has to be for it to be found in 80 % of such comparisons."""
-        family = sections if self.variation.is_section else 1
-        return self.paired.detectable(family) if self.paired else None
-
 
 def measure(db: duckdb.DuckDBPyConnection, ablation: Ablation) -> list[Effect]:
     """What each variation came to; the p-values of sections are corrected by Holm."""
@@ -83,9 +78,9 @@ def measure(db: duckdb.DuckDBPyConnection, ablation: Ablation) -> list[Effect]:
     found = [one.p_value for one in effects if one.variation.is_section]
     corrected = iter(holm([p_value for p_value in found if p_value is not None]))
     return [
-        one
-        if one.p_value is None or not one.variation.is_section
-        else replace(one, p_value=next(corrected))
+        replace(one, p_value=next(corrected))
+        if one.p_value is not None and one.variation.is_section
+        else one
         for one in effects
     ]
 
@@ -141,14 +136,17 @@ def _compare(pairs: "pd.DataFrame", one: Variation, samples: int) -> Paired:
 
 def plan_table(ablation: Ablation) -> Table:
     """What would be asked, before anybody is."""
-    title = f"Guidelines for {ablation.toolchain}: what is left out"
-    table = Table(title=escape(title), box=SIMPLE, show_edge=False, pad_edge=False)
+    table = _new_table(f"Guidelines for {ablation.toolchain}: what is left out")
     for name in ("experiment", "left out"):
         table.add_column(name, overflow="fold")
     table.add_column("tokens, about", justify="right")
     for one in ablation.variations:
         table.add_row(one.experiment, escape(one.left_out), str(one.tokens))
     return table
+
+
+def _new_table(title: str) -> Table:
+    return Table(title=escape(title), box=SIMPLE, show_edge=False, pad_edge=False)
 
 
 def requests_line(ablation: Ablation) -> str:
@@ -176,8 +174,7 @@ class AblationReport:
 
     def table(self) -> Table:
         """The effects in a terminal, as far as there is room."""
-        title = f"What the guidelines for {self.ablation.toolchain} are worth"
-        table = Table(title=escape(title), box=SIMPLE, show_edge=False, pad_edge=False)
+        table = _new_table(f"What the guidelines for {self.ablation.toolchain} are worth")
         shown = {name: show for name, show in self._columns().items() if name in _NARROW}
         for name in shown:
             side: Literal["left", "right"] = "left" if name in ("left out", "worth") else "right"
@@ -189,11 +186,15 @@ class AblationReport:
     def page(self, when: datetime) -> str:
         """The whole report in Markdown."""
         shown = self._columns()
+        models = (
+            plain(one.id) + (" (SIMULATED)" if one.simulated else "")
+            for one in self.ablation.models
+        )
         cells = [[plain(show(one)) for show in shown.values()] for one in self._sorted()]
         parts = [
             f"# What the guidelines for {plain(self.ablation.toolchain)} are worth",
             f"As of {when:%Y-%m-%d %H:%M} UTC. {requests_line(self.ablation)}",
-            f"Models: {', '.join(self._models())}.",
+            f"Models: {', '.join(models)}.",
             tabulate(cells, list(shown), tablefmt="pipe", disable_numparse=True),
             *map(plain, self.remarks()),
             METHOD,
@@ -236,6 +237,11 @@ class AblationReport:
             yield "Tokens with ~ are estimated by length, for not every server told them."
         yield f"USD: for {EACH:,} requests at the models' usual price of input, on average."
 
+    def _detectable(self, one: Effect) -> float | None:
+        """Return how large a true loss is that is found in 80 % of such comparisons."""
+        family = self.ablation.sections if one.variation.is_section else 1
+        return one.paired.detectable(family) if one.paired else None
+
     def _excluded(self) -> Iterator[str]:
         counted = sum((Counter(one.excluded) for one in self.effects), Counter[str]())
         if not counted:
@@ -260,12 +266,9 @@ class AblationReport:
             "better": lambda one: str(one.paired.better if one.paired else 0),
             "worse": lambda one: str(one.paired.worse if one.paired else 0),
             "p": lambda one: "-" if one.p_value is None else f"{one.p_value:.2g}",
-            "loss found from": lambda one: _points(_negative(self._detectable(one))),
+            "loss found from": lambda one: _points(self._detectable(one), -1),
             "worth": lambda one: one.worth(self.margin) if one.variation.is_section else "-",
         }
-
-    def _detectable(self, one: Effect) -> float | None:
-        return one.detectable(self.ablation.sections)
 
     def _sorted(self) -> list[Effect]:
         """All guidelines first, then what is missed most."""
@@ -278,10 +281,6 @@ class AblationReport:
             ),
         )
 
-    def _models(self) -> Iterator[str]:
-        for model in self.ablation.models:
-            yield plain(model.id) + (" (SIMULATED)" if model.simulated else "")
-
     def _runs(self) -> Iterator[str]:
         usual = sorted({run for one in self.effects for run in one.usual_run_ids})
         yield f"- `{BASELINE}`: {_listed(usual)}"
@@ -293,12 +292,8 @@ def _listed(run_ids: Sequence[str]) -> str:
     return ", ".join(plain(run[:_RUN_CHARACTERS]) for run in run_ids) or "none"
 
 
-def _points(share: float | None) -> str:
-    return "-" if share is None else f"{share * 100:+.1f}"
-
-
-def _negative(share: float | None) -> float | None:
-    return None if share is None else -share
+def _points(share: float | None, sign: int = 1) -> str:
+    return "-" if share is None else f"{sign * share * 100:+.1f}"
 
 
 def _interval(one: Effect) -> str:

@@ -171,10 +171,12 @@ class RunBudget:
         if not self.limits:
             return 0.0
         while not self._has_room(expected := expect()):
-            self._check()
+            for limit in self.limits:
+                limit.check()
             self.waiting.append(future := halt.future())
             await future
-        self._check()
+        for limit in self.limits:
+            limit.check()
         self.underway += 1
         for limit in self.limits:
             limit.reserved_usd += expected.cost_usd
@@ -186,10 +188,6 @@ class RunBudget:
         if expected.untried and self.underway:
             return False
         return all(limit.has_room(expected.cost_usd) for limit in self.limits)
-
-    def _check(self) -> None:
-        for limit in self.limits:
-            limit.check()
 
     def settle(self, reserved_usd: float, cost_usd: float) -> None:
         """Replace what was reserved for a request by what it cost."""

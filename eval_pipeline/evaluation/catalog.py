@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -52,6 +53,9 @@ class Preflight(NamedTuple):
     warnings: tuple[str, ...]
 
 
+NOT_TRIED = Preflight({}, ())
+
+
 async def preflight(
     models: Sequence[Model], settings: Settings, *, longest_s: float = LONGEST_S
 ) -> Preflight:
@@ -66,7 +70,15 @@ async def preflight(
                 return
             try:
                 provider = replace(gateways.provider(model), timeout_s=longest_s)
-                await provider.complete(_smallest_request(model))
+                await provider.complete(
+                    ChatRequest(
+                        model=model.request_name,
+                        messages=({"role": "user", "content": "Say yes."},),
+                        # The least that the responses API takes; elsewhere one token is enough.
+                        max_tokens=16 if model.dialect == "responses" else 1,
+                        stream=model.streaming,
+                    )
+                )
             except SettingsError as error:
                 troubled[model.gateway] = str(error)
             except ProviderError as error:
@@ -86,22 +98,12 @@ async def preflight(
     return Preflight(dict(sorted(kept_out.items())), warnings)
 
 
-def _smallest_request(model: Model) -> ChatRequest:
-    return ChatRequest(
-        model=model.request_name,
-        messages=({"role": "user", "content": "Say yes."},),
-        # The least that the responses API takes; one token is enough elsewhere.
-        max_tokens=16 if model.dialect == "responses" else 1,
-        stream=model.streaming,
-    )
-
-
 def _kept_out_sentences(models: Iterable[Model], reasons: Mapping[str, str]) -> Iterator[str]:
     """Yield a sentence for each gateway and reason."""
-    groups: dict[tuple[str, str], list[str]] = {}
+    groups: dict[tuple[str, str], list[str]] = defaultdict(list)
     for model in models:
         if model.id in reasons:
-            groups.setdefault((model.gateway, reasons[model.id]), []).append(model.id)
+            groups[model.gateway, reasons[model.id]].append(model.id)
     for (gateway, why), names in groups.items():
         more = len(names) - MOST_NAMED
         told = ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
@@ -130,26 +132,24 @@ class Changes(NamedTuple):
 
 @dataclass(frozen=True)
 class Look:
-    """What the gateways list, what of it the settings select, and what was known before."""
+    """What the gateways list, what of it the settings select, and what was known before.
+
+    After a refresh, models that do not answer are not among the selected.
+    """
 
     catalog: Catalog
     selected: Selected
     past: PreviousCatalog
+    tried: Preflight = NOT_TRIED
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        return (*self.catalog.warnings, *self.selected.warnings)
+        return (*self.catalog.warnings, *self.selected.warnings, *self.tried.warnings)
 
     @cached_property
     def news(self) -> CatalogChanges:
         """The changes since each gateway answered last."""
         return compare(self.past, self.catalog)
-
-    @property
-    def newly_selected(self) -> tuple[Model, ...]:
-        """Models that cannot be partitions yet: not selected or not listed last time."""
-        running = {name for name, one in self.past.listed.items() if one.selected}
-        return tuple(model for model in self.selected.models if model.id not in running)
 
     @property
     def summary(self) -> str:
@@ -159,13 +159,11 @@ class Look:
 
     def missing(self, partitions: Iterable[str]) -> tuple[str, ...]:
         """Return selected models that are no partitions, unless they just failed to answer."""
-        there, then = set(partitions), now() - TRIED_AGAIN_AFTER
-        dead = {
-            name
-            for name, one in self.past.latest.items()
-            if one.kept_out is not None and one.seen_at > then
-        }
-        return tuple(one.id for one in self.selected.models if one.id not in there | dead)
+        left_out, then = set(partitions), now() - TRIED_AGAIN_AFTER
+        for name, one in self.past.latest.items():
+            if one.kept_out is not None and one.seen_at > then:
+                left_out.add(name)
+        return tuple(one.id for one in self.selected.models if one.id not in left_out)
 
     def reasons(self, partitions: Iterable[str]) -> list[str]:
         """Return why the catalog is to be refreshed, in sentences; none if nothing has changed."""
@@ -178,17 +176,6 @@ class Look:
         changes = (appeared, vanished, repriced, self.missing(partitions))
         times = f"{self.past.refreshed_at} {now():%Y-%m-%d}"
         return fingerprint(times, *("\n".join(names) for names in changes))
-
-
-@dataclass(frozen=True)
-class Refreshed(Look):
-    """The result of a refresh; models that do not answer are not among the selected."""
-
-    tried: Preflight
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        return (*super().warnings, *self.tried.warnings)
 
     def changes(self, partitions: Iterable[str], busy: Collection[str] = ()) -> Changes:
         """Return the changes that bring the partitions in step with the selection.
@@ -214,15 +201,20 @@ async def look(settings: Settings, journal: Journal) -> Look:
     return Look(catalog, selected, past)
 
 
-async def refresh(settings: Settings, journal: Journal) -> Refreshed:
+async def refresh(settings: Settings, journal: Journal) -> Look:
     """Look, ask each newly selected model once, and journal what was seen."""
     seen = await look(settings, journal)
-    _warn(seen.warnings)
+    for warning in seen.warnings:
+        log.warning(warning)
     if not seen.selected.models:
         raise RunError(f"{NOTHING_SELECTED} {' '.join(seen.selected.warnings)}".strip())
+    # Those that cannot be partitions yet: not selected or not listed last time.
+    running = {name for name, one in seen.past.listed.items() if one.selected}
+    newly_selected = [model for model in seen.selected.models if model.id not in running]
     wanted = settings.automation.preflight
-    tried = await preflight(seen.newly_selected, settings) if wanted else Preflight({}, ())
-    _warn(tried.warnings)
+    tried = await preflight(newly_selected, settings) if wanted else NOT_TRIED
+    for warning in tried.warnings:
+        log.warning(warning)
     alive = tuple(model for model in seen.selected.models if model.id not in tried.kept_out)
     if not alive:
         said = shortened(tuple(_kept_out_sentences(seen.selected.models, tried.kept_out)))
@@ -231,7 +223,7 @@ async def refresh(settings: Settings, journal: Journal) -> Refreshed:
             f"them all the same: preflight = false under [automation]. {' '.join(said)}"
         )
     selected = Selected(alive, seen.selected.warnings)
-    refreshed = Refreshed(seen.catalog, selected, seen.past, tried)
+    refreshed = replace(seen, selected=selected, tried=tried)
     moment = now()
     records = _sightings(refreshed, {gateway.name for gateway in settings.gateways}, moment)
     journal.write_whole(SIGHTINGS, f"{moment:%Y%m%dT%H%M%S.%f}", records=records)
@@ -240,14 +232,7 @@ async def refresh(settings: Settings, journal: Journal) -> Refreshed:
     return refreshed
 
 
-def _warn(warnings: Iterable[str]) -> None:
-    for warning in warnings:
-        log.warning(warning)
-
-
-def _sightings(
-    refreshed: Refreshed, gateways: Collection[str], moment: datetime
-) -> Iterator[Sighting]:
+def _sightings(refreshed: Look, gateways: Collection[str], moment: datetime) -> Iterator[Sighting]:
     chosen = {model.id for model in refreshed.selected.models}
     for model in refreshed.catalog.models:
         yield Sighting(

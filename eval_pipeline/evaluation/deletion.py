@@ -15,15 +15,7 @@ from typing import NamedTuple
 import duckdb
 
 from eval_pipeline.errors import RunError
-from eval_pipeline.journal import (
-    ATTEMPTS,
-    DIAGNOSES,
-    JUDGED,
-    PREDICTIONS,
-    REJUDGED,
-    RUNS,
-    Journal,
-)
+from eval_pipeline.journal import ATTEMPTS, DIAGNOSES, JUDGED, PREDICTIONS, REJUDGED, RUNS, Journal
 from eval_pipeline.journal.locks import running_run_ids
 from eval_pipeline.results.queries import query
 from eval_pipeline.results.runs import LATEST, FoundRun, find_runs
@@ -92,7 +84,7 @@ def in_words(runs: Sequence[DoomedRun]) -> Iterator[str]:
             keep = ", ".join(run_id[:8] for run_id in run.carried_to)
             yield f"    Copies that other runs took over from it stay there: {keep}."
     usd = sum(run.cost_usd for run in runs)
-    unknown = "" if not any(run.costs_unknown for run in runs) else " or more"
+    unknown = " or more" if any(run.costs_unknown for run in runs) else ""
     yield f"The {usd:.4f} USD{unknown} that was paid will no longer count in any budget."
     yield (
         "Items and labels stay, and so does Dagster's own history. A model without any other run "

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from eval_pipeline.evaluation.budget import UsageBrief, estimate_usage, with_cost
 from eval_pipeline.evaluation.requests import RequestBuilder
@@ -14,6 +14,7 @@ from eval_pipeline.records.item import Item, ItemKey
 from eval_pipeline.records.model import Prices
 from eval_pipeline.records.prediction import Usage
 
+T = TypeVar("T")
 BY_LENGTH = "by the length of the questions"
 ENOUGH = 200
 """How many earlier calls, or questions, an estimate is based on."""
@@ -93,9 +94,9 @@ class Estimate:
 NO_CALLS = Estimate()
 
 
-def sample_places(count: int) -> range:
-    """Return evenly spread places, or all places if the count is small."""
-    return range(0, count, -(-count // ENOUGH) or 1)
+def spread(values: Sequence[T]) -> Sequence[T]:
+    """Return some of the values, evenly spread; all of them if they are few."""
+    return values[:: -(-len(values) // ENOUGH) or 1]
 
 
 class Part(NamedTuple):
@@ -141,19 +142,15 @@ def estimate_answers(
     """Return what asking for these replies will use."""
     by_suite = pending.by_suite()
     known = average_usage(journal, PREDICTIONS, builder.model.id, by_suite)
-    parts = [
-        Part(
-            len(some),
-            [_guess(builder, items[some[place].key]) for place in sample_places(len(some))],
-            known[suite],
-        )
-        for suite, some in by_suite.items()
-    ]
-    return estimate(parts, builder.model.prices, "answers")
-
-
-def _guess(builder: RequestBuilder, item: Item) -> Usage:
-    """Guess by the length of the item what asking it will use."""
     limits = (builder.experiment.max_tokens, builder.model.max_output_tokens)
     most = min(filter(None, limits), default=None)
-    return estimate_usage(replace(builder.request(item, sample=0), max_tokens=most))
+
+    def guess(number: int) -> Usage:
+        request = builder.request(items[pending.reply(number).key], sample=0)
+        return estimate_usage(replace(request, max_tokens=most))
+
+    parts = (
+        Part(len(some), [guess(number) for number in spread(some.numbers)], known[suite])
+        for suite, some in by_suite.items()
+    )
+    return estimate(parts, builder.model.prices, "answers")

@@ -64,12 +64,6 @@ class ModelJudge:
         formats = ReplyFormats(formats_of(model))
         return cls(model, client, prompt, judge.max_tokens, formats, settings.redacted)
 
-    async def judge(
-        self, item: ExamQuestion, answer: str, pool: WorkerPool
-    ) -> ParsedReply[Verdict]:
-        """Ask for a verdict; of the prediction the judge sees the answer and nothing else."""
-        return await self.ask(partial(self._request, item, answer), pool)
-
     async def ask(
         self, write: Callable[[ReplyFormat], ChatRequest], pool: WorkerPool
     ) -> ParsedReply[Verdict]:
@@ -79,9 +73,10 @@ class ModelJudge:
 
     def guess(self, item: ExamQuestion, answer: str) -> Usage:
         """Guess what a verdict will use by the length of what the judge has to read."""
-        return estimate_usage(self._request(item, answer, self.formats.to_try()[0]))
+        return estimate_usage(self.request(item, answer, self.formats.to_try()[0]))
 
-    def _request(self, item: ExamQuestion, answer: str, reply_format: ReplyFormat) -> ChatRequest:
+    def request(self, item: ExamQuestion, answer: str, reply_format: ReplyFormat) -> ChatRequest:
+        """Write a request; of the prediction the judge sees the answer and nothing else."""
         return judge_request(
             item,
             answer,
@@ -165,7 +160,7 @@ class Grader:
                 return self._judgement(prediction, **_by_rules(said))
         if self.model is None:
             raise ValueError("A grader needs a model, the rules, or both.")
-        judged = await self.model.judge(item, answer, pool)
+        judged = await self.model.ask(partial(self.model.request, item, answer), pool)
         return self._judgement(prediction, graded_by=self.model.model.id, **_by_model(judged))
 
     def guess_usd(self, few: Sequence[Prediction], items: Mapping[ItemKey, Item]) -> float | None:
@@ -219,7 +214,7 @@ def _by_rules(said: RulesVerdict) -> dict[str, object]:
         "score": float(bool(said.correct)) if decided else None,
         "reason": said.reason,
         "extracted_answer": said.extracted_answer,
-        "confidence": _share(said.confidence),
+        "confidence": None if said.confidence is None else said.confidence / 100,
         "graded_by": RULES,
         "usage": FREE,
     }
@@ -242,13 +237,9 @@ def _by_model(judged: ParsedReply[Verdict]) -> dict[str, object]:
             "score": float(verdict.correct),
             "reason": verdict.reasoning,
             "extracted_answer": verdict.extracted_answer,
-            "confidence": _share(verdict.confidence),
+            "confidence": None if verdict.confidence is None else verdict.confidence / 100,
         }
     return result
-
-
-def _share(percentage: float | None) -> float | None:
-    return None if percentage is None else percentage / 100
 
 
 @dataclass(frozen=True)

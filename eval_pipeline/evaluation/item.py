@@ -77,35 +77,23 @@ def gather(
     item = items(journal, run["benchmark_version"])[chosen.key]
     prompt = rebuilding(settings, journal, run)(item)
     given = {**about, **chosen.key._asdict()}
-    predictions = {
-        row["sample"]: row for row in rows(query(db, "summaries/item_predictions", given))
-    }
+    found = {row["sample"]: row for row in rows(query(db, "summaries/item_predictions", given))}
     verdicts = rows(query(db, "summaries/item_verdicts", given))
-    return ItemReport(
-        run,
-        item,
-        prompt,
-        [
-            _reply_record(number, item, prompt, predictions.get(number), verdicts)
-            for number in _samples(run["samples"], sample)
-        ],
-    )
-
-
-def _samples(asked: int, wanted: int | None) -> Sequence[int]:
-    if wanted is None:
-        return range(asked)
-    if wanted not in range(asked):
-        there = "0 only" if asked == 1 else f"0 to {asked - 1}"
-        raise RunError(f"There is no sample {wanted}: that run has {there}.")
-    return [wanted]
+    samples: Sequence[int] = range(run["samples"])
+    if sample is not None and sample not in samples:
+        there = "0 only" if len(samples) == 1 else f"0 to {len(samples) - 1}"
+        raise RunError(f"There is no sample {sample}: that run has {there}.")
+    replies = [
+        _reply_record(number, item, prompt, found.get(number), verdicts)
+        for number in (samples if sample is None else [sample])
+    ]
+    return ItemReport(run, item, prompt, replies)
 
 
 def _reply_record(
     sample: int, item: Item, prompt: Prompt, prediction: Row | None, verdicts: Sequence[Row]
 ) -> Reply:
-    answer = (prediction or {}).get("answer")
-    files, why_not = _files(item, answer)
+    files, why_not = _files(item, prediction["answer"] if prediction else None)
     return Reply(
         sample=sample,
         prediction=prediction,
@@ -155,16 +143,6 @@ class Section(NamedTuple):
 
 def sections(report: ItemReport) -> Iterator[Section]:
     """All of it, from what was asked to what came of it."""
-    yield _head(report)
-    yield from _prompt(report)
-    yield from _reference(report.item)
-    for reply in report.replies:
-        name = f" (sample {reply.sample})" if report.run["samples"] > 1 else ""
-        yield from _reply(reply, name)
-        yield from _verdicts(reply, name)
-
-
-def _head(report: ItemReport) -> Section:
     run, item = report.run, report.item
     simulated = " (simulated)" if run["simulated"] else ""
     lines = [
@@ -173,7 +151,13 @@ def _head(report: ItemReport) -> Section:
         f"benchmark version {run['benchmark_version']}",
         f"{item.kind}, category {item.category}",
     ]
-    return Section(f"{item.suite}/{item.id}", "\n".join(lines))
+    yield Section(f"{item.suite}/{item.id}", "\n".join(lines))
+    yield from _prompt(report)
+    yield from _reference(item)
+    for reply in report.replies:
+        name = f" (sample {reply.sample})" if run["samples"] > 1 else ""
+        yield from _reply(reply, name)
+        yield from _verdicts(reply, name)
 
 
 def _prompt(report: ItemReport) -> Iterator[Section]:

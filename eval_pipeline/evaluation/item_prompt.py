@@ -1,7 +1,7 @@
 """Which item of which run is meant."""
 
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -34,7 +34,7 @@ class Chosen(NamedTuple):
 def choose_item(
     db: duckdb.DuckDBPyConnection, run: str, item: str, *, command: str = "show"
 ) -> Chosen:
-    """The only item that is meant: by its id or suite/id, in a run as `find_runs` knows it.
+    """Return the only item that is meant by its id or suite/id, in a run as `find_runs` knows it.
 
     Where it may be any of several, `evals command` is shown with one of them.
     """
@@ -48,30 +48,19 @@ def choose_item(
         if item in (item_id, f"{suite}/{item_id}")
     ]
     if not found:
-        keys = [ItemKey(suite, item_id) for _, suite, item_id in planned]
-        known = {spelling: _path(key) for key in keys for spelling in (key.item_id, _path(key))}
+        paths = [(item_id, f"{suite}/{item_id}") for _, suite, item_id in planned]
+        known = {spelling: names[-1] for names in paths for spelling in names}
         raise RunError(unknown("item", item, known, where=f" in run {run_id[:8]}"))
-    return _only_one(found, run, item, command)
-
-
-def _only_one(found: Sequence[Chosen], run: str, item: str, command: str) -> Chosen:
-    keys = list(dict.fromkeys(one.key for one in found))
+    keys = list(dict.fromkeys("/".join(one.key) for one in found))
+    names = [f"{one.model}@{one.run_id[:8]}" for one in found]
     if len(keys) > 1:
-        said = f"'{item}' may be any of: {', '.join(map(_path, keys))}."
-        raise RunError(f"{said} For example: {_example(command, run, _path(keys[0]))}")
-    if len(found) > 1:
-        names = [f"{one.model}@{one.run_id[:8]}" for one in found]
+        said, example = f"'{item}' may be any of: {', '.join(keys)}.", (run, keys[0])
+    elif len(found) > 1:
         said = f"Several models were asked '{item}' in that run: {', '.join(names)}."
-        raise RunError(f"{said} For example: {_example(command, names[0], item)}")
-    return found[0]
-
-
-def _example(command: str, run: str, item: str) -> str:
-    return shlex.join(["evals", command, run, item])
-
-
-def _path(key: ItemKey) -> str:
-    return f"{key.suite}/{key.item_id}"
+        example = (names[0], item)
+    else:
+        return found[0]
+    raise RunError(f"{said} For example: {shlex.join(['evals', command, *example])}")
 
 
 Message = Mapping[str, JsonValue]

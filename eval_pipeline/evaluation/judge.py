@@ -39,6 +39,7 @@ from eval_pipeline.evaluation.workers import (
     WorkerPool,
     compact,
     holding,
+    in_usd,
     log_summary,
     stopped_by_trouble,
     unless_stopped,
@@ -58,6 +59,14 @@ from eval_pipeline.suites.benchmark import minted, past_items, past_version
 
 log = logging.getLogger(__name__)
 ANSWERS_TO_ESTIMATE_BY = 50
+LEFT_OUT = (
+    "Runs left out, since they are neither of the current nor of the published benchmark version: "
+    "%d. To judge one of them in this way, name it in run_id."
+)
+OTHER_JUDGE = (
+    "%s: run %s stays with %s; to have it judged anew, name the judge, the prompt or the rules in "
+    "a launch of `judged`"
+)
 _Items = Mapping[ItemKey, Item]
 _Writer = JournalWriter[Judgement]
 
@@ -68,10 +77,6 @@ class JudgingState:
 
     by: Mapping[JudgeKey, Set[str]]
     whole: list[JudgeKey]
-
-    def pending(self, results: Set[str], by: JudgeKey) -> Set[str]:
-        """Return what is left for this judge."""
-        return set() if self.whole else results - self.by.get(by, set())
 
 
 def judging_state(
@@ -129,7 +134,10 @@ async def judge(
     has been before is of the current or the published benchmark version, unless the launch names
     its run. Code is graded in steps; the reviewer, if any, is an AI grader beside its tests.
     """
-    _check_run(journal, models, launch.continue_run)
+    if (named := launch.continue_run) is not None:
+        runs = (run for model in models for run in journal.read(PAST_RUNS, model))
+        if not any(run.run_id.startswith(named) for run in runs):
+            raise RunError(f"There is no run {named} to judge; the table `runs` lists them.")
     async with Gateways(settings) as gateways:
         graders = graders_of(judges, settings, gateways, launch.origin)
         prompt = REVIEW_PROMPT.read_text("utf-8").strip()
@@ -144,20 +152,19 @@ async def judge(
             this_judge or len(graders) > 1,
             cache(partial(past_items, journal)),
         )
-        tallies = {model: stage.tallies(model) for model in models}
+        # Where there are several judges, they are named.
+        by = [f" by {grader.judge}" for grader in graders] if len(graders) > 1 else [""]
+        tallies = {
+            model: [StageProgress(f"{model}{name}", "judged") for name in by] for model in models
+        }
         if board is not None:
             board.extend(tally for row in tallies.values() for tally in row)
         async with asyncio.TaskGroup() as group:
             for model, row in tallies.items():
                 group.create_task(stage.run(model, row))
-        stage.log_left_out()
+        if stage.left_out:
+            log.info(LEFT_OUT, len(stage.left_out))
         return [tally for row in tallies.values() for tally in row]
-
-
-def _check_run(journal: Journal, models: Sequence[str], run_id: str | None) -> None:
-    runs = (run for model in models for run in journal.read(PAST_RUNS, model))
-    if run_id is not None and not any(run.run_id.startswith(run_id) for run in runs):
-        raise RunError(f"There is no run {run_id} to judge; the table `runs` lists them.")
 
 
 class _Job(NamedTuple):
@@ -185,12 +192,6 @@ class _Judge:
     this_judge: bool
     items: Callable[[str], _Items]
     left_out: list[Run] = field(default_factory=list)
-
-    def tallies(self, model: str) -> list[StageProgress]:
-        """Return one per judge, which is named where there are several."""
-        if len(self.graders) == 1:
-            return [StageProgress(model, "judged")]
-        return [StageProgress(f"{model} by {grader.judge}", "judged") for grader in self.graders]
 
     async def run(self, model: str, tallies: Sequence[StageProgress]) -> None:
         with about(model=model):
@@ -271,8 +272,7 @@ class _Judge:
         if usd is not None:
             tally.estimated_usd = (tally.estimated_usd or 0.0) + usd
         answers = f"{job.size} answers of run {run.run_id[:8]} to judge"
-        cost = "at an unknown cost" if usd is None else f"about {usd:.2f} USD"
-        log.info("%s: %s, %s", tally.model, answers, cost)
+        log.info("%s: %s, %s", tally.model, answers, in_usd(usd))
         asked = job.grader.model
         if warning := asked and price_warning(asked.model, self.settings.budget):
             tally.warn(warning)
@@ -317,15 +317,6 @@ class _Judge:
         loaded = sorted(self.journal.read(VERSIONS), key=lambda version: version.loaded_at)
         return {one.benchmark_version for one in [*loaded[-1:], *minted(self.journal)[-1:]]}
 
-    def log_left_out(self) -> None:
-        """Log how many runs were skipped, and how to have them judged."""
-        if self.left_out:
-            log.info(
-                "Runs left out, since they are neither of the current nor of the published "
-                "benchmark version: %d. To judge one of them in this way, name it in run_id.",
-                len(self.left_out),
-            )
-
     def _jobs(self, run: Run, tallies: Sequence[StageProgress]) -> list[_Job]:
         """Return what is left to judge, for every judge that has not had to stop."""
         coding = self._coding_suites(run)
@@ -333,13 +324,15 @@ class _Judge:
         graders = self._graders(run, coding)
         by_any = not self.this_judge
         state = judging_state(self.journal, run, results.keys(), self.launch, by_any=by_any)
-        self._log_other_judge(run, graders, state)
+        if state.whole and graders[0].key not in state.whole:
+            log.info(OTHER_JUDGE, run.model, run.run_id[:8], state.whole[-1].judge)
         jobs = []
         # A spent budget is that of one run: it does not fail the tally.
         for grader, tally in zip(graders, tallies, strict=False):
             by_suite: dict[str, set[str]] = defaultdict(set)
-            for one in state.pending(results.keys(), grader.key):
-                by_suite[results[one].suite].add(one)
+            if not state.whole:
+                for one in results.keys() - state.by.get(grader.key, set()):
+                    by_suite[results[one].suite].add(one)
             code = {suite: by_suite.pop(suite) for suite in coding & by_suite.keys()}
             if (by_suite or code) and not tally.failed:
                 jobs.append(_Job(grader, by_suite, code, tally))
@@ -352,17 +345,6 @@ class _Judge:
         if not all(grader.judges_answers for grader in self.graders):
             raise RunError("Answers to questions need a judge: name one in judge.model.")
         return self.graders
-
-    def _log_other_judge(self, run: Run, graders: Sequence[Grader], state: JudgingState) -> None:
-        """Log that a run keeps the judge it has, where the settings name another one now."""
-        if state.whole and graders[0].key not in state.whole:
-            log.info(
-                "%s: run %s stays with %s; to have it judged anew, name the judge, the prompt or "
-                "the rules in a launch of `judged`",
-                run.model,
-                run.run_id[:8],
-                state.whole[-1].judge,
-            )
 
     def _coding_suites(self, run: Run) -> Set[str]:
         return past_version(self.journal, run.benchmark_version).coding_suites

@@ -6,22 +6,13 @@ from dataclasses import dataclass, replace
 from eval_pipeline.errors import MendableError, RunError
 from eval_pipeline.evaluation.budget import SpendTracker, price_warning
 from eval_pipeline.evaluation.catalog import known_models, look
-from eval_pipeline.evaluation.estimate import (
-    NO_CALLS,
-    Estimate,
-    estimate_answers,
-)
+from eval_pipeline.evaluation.estimate import NO_CALLS, Estimate, estimate_answers
 from eval_pipeline.evaluation.grading import graders_of
-from eval_pipeline.evaluation.predict import Launch, wanted_run
+from eval_pipeline.evaluation.predict import Launch, open_wanted
 from eval_pipeline.evaluation.requests import RequestBuilder
-from eval_pipeline.evaluation.reuse import (
-    NOTHING_REUSED,
-    ReusableReplies,
-    Versions,
-    find_reusable,
-)
-from eval_pipeline.evaluation.runs import OpenRun, open_run
-from eval_pipeline.evaluation.state import Pending, ReplyKey, repeat_if_compacted
+from eval_pipeline.evaluation.reuse import NOTHING_REUSED, Versions, find_reusable
+from eval_pipeline.evaluation.runs import OpenRun
+from eval_pipeline.evaluation.state import Pending, repeat_if_compacted
 from eval_pipeline.evaluation.verdict_plan import FutureReplies, Judging
 from eval_pipeline.gateways.pool import Gateways
 from eval_pipeline.journal import Journal
@@ -97,13 +88,11 @@ def check_budgets(plans: Iterable[ModelPlan]) -> list[Limit]:
 
 def total(plans: Sequence[ModelPlan]) -> tuple[Estimate, Estimate]:
     """Return all answers and all verdicts; of the costs, those that are known."""
-    asking, judging = (plan.asking for plan in plans), (plan.judging for plan in plans)
-    return _sum(asking), _sum(judging)
 
+    def add_up(estimates: Iterable[Estimate]) -> Estimate:
+        return sum((replace(one, cost_usd=one.cost_usd or 0.0) for one in estimates), NO_CALLS)
 
-def _sum(estimates: Iterable[Estimate]) -> Estimate:
-    known = (replace(one, cost_usd=one.cost_usd or 0.0) for one in estimates)
-    return sum(known, NO_CALLS)
+    return add_up(plan.asking for plan in plans), add_up(plan.judging for plan in plans)
 
 
 async def draw_up(
@@ -176,14 +165,14 @@ class _Planner:
 
     @repeat_if_compacted
     def _plan(self, builder: RequestBuilder) -> ModelPlan:
-        model, launch = builder.model, self.launch
-        wanted, mode = wanted_run(builder, self.benchmark, launch, self.settings, self.journal)
-        named = launch.run_for(model.id)
-        opened = open_run(self.journal, wanted, mode, run_id=named, dry_run=True)
-        run, reused = opened.run, self._reusable(builder, opened)
-        rest = [number for number in opened.pending.numbers if number not in reused.replies]
-        left = Pending(run.plan, rest)
+        model, shared = builder.model, (self.benchmark, self.launch, self.settings, self.journal)
+        opened = open_wanted(builder, *shared, dry_run=True)
+        run, pending, reused = opened.run, opened.pending, NOTHING_REUSED
         items = self.versions.benchmark(run.benchmark_version).items
+        if run.carry_from and pending:
+            hash_of = builder.reply_hash(items)
+            reused = find_reusable(self.journal, run, pending, hash_of, self.versions)
+        left = Pending(run.plan, [one for one in pending.numbers if one not in reused.replies])
         asking = estimate_answers(self.journal, builder, left, items)
         return ModelPlan(
             model=model.id,
@@ -211,17 +200,6 @@ class _Planner:
             judging=self._verdicts(model, None),
             why_not=why_not,
         )
-
-    def _reusable(self, builder: RequestBuilder, opened: OpenRun) -> ReusableReplies:
-        run = opened.run
-        if not run.carry_from or not opened.pending:
-            return NOTHING_REUSED
-        items = self.versions.benchmark(run.benchmark_version).items
-
-        def request_hash(reply: ReplyKey) -> str:
-            return builder.request_hash(items[reply.key], reply.sample)
-
-        return find_reusable(self.journal, run, opened.pending, request_hash, self.versions)
 
     def _verdicts(self, model: Model, future: FutureReplies | None) -> Estimate:
         return self.judging.estimate(model.id, future) if self.judging else NO_CALLS

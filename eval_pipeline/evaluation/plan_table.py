@@ -45,14 +45,12 @@ def plan_table(plans: Sequence[ModelPlan]) -> FittedTable:
 
 def plan_lines(plans: Sequence[ModelPlan]) -> list[str]:
     """Return sentences that say what the table cannot."""
-    carried, reused = (
-        sum(plan.carried for plan in plans),
-        "Taken over from earlier runs, at no cost",
-    )
+    carried = sum(plan.carried for plan in plans)
+    reused = f"Taken over from earlier runs, at no cost: {_count(carried, 'answer')}."
     warnings = [warning for plan in plans for warning in plan.warnings]
     return [
         *_totals(plans),
-        *([f"{reused}: {_count(carried, 'answer')}."] if carried else []),
+        *([reused] if carried else []),
         *_cut([plan.why_not for plan in plans if plan.why_not], "models are not asked."),
         *_budgets(check_budgets(plans)),
         *_cut(warnings, "warnings; --json has them all."),
@@ -70,16 +68,10 @@ def as_json(plans: Sequence[ModelPlan]) -> dict[str, object]:
 
 
 def _row(plan: ModelPlan) -> dict[str, object]:
+    names = ("model", "simulated", "experiment", "run_id", "items", "samples")
+    counts = ("planned", "answered", "carried")
     return {
-        "model": plan.model,
-        "simulated": plan.simulated,
-        "experiment": plan.experiment,
-        "run_id": plan.run_id,
-        "items": plan.items,
-        "samples": plan.samples,
-        "planned": plan.planned,
-        "answered": plan.answered,
-        "carried": plan.carried,
+        **{name: getattr(plan, name) for name in (*names, *counts)},
         **_estimates(plan.asking, plan.judging),
         "estimated_by": plan.asking.by or None,
         "judge_estimated_by": plan.judging.by or None,

@@ -11,7 +11,7 @@ from eval_pipeline.errors import NothingFailedError
 from eval_pipeline.evaluation.budget import SpendTracker
 from eval_pipeline.evaluation.estimate import estimate_answers
 from eval_pipeline.evaluation.requests import ModelClient, RequestBuilder, model_client
-from eval_pipeline.evaluation.reuse import reuse_answers
+from eval_pipeline.evaluation.reuse import Versions, reuse_answers
 from eval_pipeline.evaluation.runs import (
     OpenRun,
     failed_in_latest,
@@ -26,6 +26,7 @@ from eval_pipeline.evaluation.workers import (
     WorkerPool,
     compact,
     holding,
+    in_usd,
     log_summary,
     stopped_by_trouble,
 )
@@ -35,10 +36,10 @@ from eval_pipeline.logs import about
 from eval_pipeline.records.base import now
 from eval_pipeline.records.item import Item, ItemKey
 from eval_pipeline.records.model import Model
-from eval_pipeline.records.run import Attempt, Mode, Run
+from eval_pipeline.records.run import Attempt, Mode
 from eval_pipeline.runtime import in_a_thread
 from eval_pipeline.settings.settings import Settings
-from eval_pipeline.suites.benchmark import Benchmark, past_items
+from eval_pipeline.suites.benchmark import Benchmark
 
 log = logging.getLogger(__name__)
 SlotOf = Callable[[Model], AbstractAsyncContextManager[None]]
@@ -134,7 +135,8 @@ class _Predict:
             client = model_client(model, self.settings, self.gateways, most)
             builder = RequestBuilder.of(model, self.settings)
             try:
-                opened = await asyncio.to_thread(self._open, builder)
+                shared = (self.benchmark, self.launch, self.settings, self.journal)
+                opened = await asyncio.to_thread(open_wanted, builder, *shared)
             except NothingFailedError as nothing:
                 log.info(nothing)
                 return
@@ -161,14 +163,18 @@ class _Predict:
     async def _ask_pending(
         self, client: ModelClient, builder: RequestBuilder, opened: OpenRun, tally: StageProgress
     ) -> None:
-        run, items = opened.run, self._items(opened)
-        if opened.pending:
+        run, pending = opened.run, opened.pending
+        items = Versions(self.journal, self.benchmark).benchmark(run.benchmark_version).items
+        if pending:
             refuse_without_text(run, items)
-        if run.carry_from and opened.pending:
-            opened = await self._reuse_answers(builder, opened, items)
-        tally.planned = len(opened.pending)
+        if run.carry_from and pending:
+            hash_of = builder.reply_hash(items)
+            # Earlier runs may be many: other models are asked meanwhile.
+            pending = await in_a_thread(reuse_answers, self.journal, run, pending, hash_of)
+            opened = OpenRun(run, pending)
+        tally.planned = len(pending)
         budget = self.spend.run_budget(run.run_id, run.model)
-        tally.estimated_usd = await self._estimated_usd(builder, opened.pending, items)
+        tally.estimated_usd = await self._estimated_usd(builder, pending, items)
         _log_plan(opened, builder.model, tally)
         for warning in builder.warnings(self.settings, run.samples):
             tally.warn(warning)
@@ -199,7 +205,7 @@ class _Predict:
                 pool.register_outcome(asked.outcome, f"{run.model}: {asked.error or asked.outcome}")
                 await writer.post(make, pool.landed, size=asked.size)
 
-            await pool.work_through(opened.pending, do)
+            await pool.work_through(pending, do)
         await compact(self.journal, PREDICTIONS, run.model, run.run_id)
 
     async def _estimated_usd(
@@ -213,47 +219,25 @@ class _Predict:
             log.exception("%s: what it will cost could not be estimated.", builder.model.id)
             return None
 
-    def _open(self, builder: RequestBuilder) -> OpenRun:
-        launch = self.launch
-        run, mode = wanted_run(builder, self.benchmark, launch, self.settings, self.journal)
-        named = launch.run_for(builder.model.id)
-        return open_run(self.journal, run, mode, run_id=named, retry_of=launch.retry_of)
 
-    async def _reuse_answers(
-        self, builder: RequestBuilder, opened: OpenRun, items: Mapping[ItemKey, Item]
-    ) -> OpenRun:
-        def request_hash(reply: ReplyKey) -> str:
-            return builder.request_hash(items[reply.key], reply.sample)
-
-        # Earlier runs may be many: other models are asked meanwhile.
-        pending = await in_a_thread(
-            reuse_answers, self.journal, opened.run, opened.pending, request_hash
-        )
-        return OpenRun(opened.run, pending)
-
-    def _items(self, opened: OpenRun) -> Mapping[ItemKey, Item]:
-        version = opened.run.benchmark_version
-        if version == self.benchmark.version.benchmark_version:
-            return self.benchmark.items
-        return past_items(self.journal, version)
-
-
-def wanted_run(
+def open_wanted(
     builder: RequestBuilder,
     benchmark: Benchmark,
     launch: Launch,
     settings: Settings,
     journal: Journal,
-) -> tuple[Run, Mode]:
-    """Return the run that a launch would open for a model, and how it goes on with earlier ones."""
-    failed, mode = None, launch.mode
+    *,
+    dry_run: bool = False,
+) -> OpenRun:
+    """Continue the run that a launch means for a model, or open one; a dry run writes nothing."""
+    failed, mode, model = None, launch.mode, builder.model
     if launch.only_failed:
         own = (launch.run_id, launch.retry_of)
-        failed = failed_in_latest(journal, builder.model, settings.experiment, but=own)
+        failed = failed_in_latest(journal, model, settings.experiment, but=own)
         mode = Mode.FIX if failed.begun else mode
-    run = new_run(
+    wanted = new_run(
         launch.run_id,
-        builder.model,
+        model,
         benchmark,
         settings.plan,
         experiment_name=settings.experiment,
@@ -261,19 +245,19 @@ def wanted_run(
         prompts=builder.prompts,
         failed=failed,
     )
-    return run, mode
+    return open_run(
+        journal,
+        wanted,
+        mode,
+        run_id=launch.run_for(model.id),
+        retry_of=launch.retry_of,
+        dry_run=dry_run,
+    )
 
 
 def _log_plan(opened: OpenRun, model: Model, tally: StageProgress) -> None:
-    run = opened.run
-    log.info(
-        "%s%s: run %s has %d of %d %s, %d to ask, %s",
-        model.id,
-        " (simulated)" if model.simulated else "",
-        run.run_id[:8],
-        opened.done,
-        run.planned,
-        "items" if run.samples == 1 else f"replies ({len(run.plan)} items x {run.samples} samples)",
-        len(opened.pending),
-        tally.estimate,
-    )
+    run, simulated = opened.run, " (simulated)" if model.simulated else ""
+    samples = f"replies ({len(run.plan)} items x {run.samples} samples)"
+    items = f"{opened.done} of {run.planned} {'items' if run.samples == 1 else samples}"
+    left = f"{len(opened.pending)} to ask, {in_usd(tally.estimated_usd)}"
+    log.info("%s%s: run %s has %s, %s", model.id, simulated, run.run_id[:8], items, left)

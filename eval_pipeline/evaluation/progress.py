@@ -1,7 +1,7 @@
 """Progress of stages at work, shown to the launch that watches them in the same process."""
 
-from collections import deque
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -130,30 +130,28 @@ def left_s(left: int, rate: float | None) -> float | None:
     return left / rate if rate else None
 
 
-@dataclass(frozen=True)
-class Failure:
-    """An outcome other than ok, and its count; some outcomes are results all the same."""
+@dataclass
+class Standing(StageProgress):
+    """A copy of a model's progress at one moment, with what follows from it."""
 
-    outcome: Outcome
-    count: int
-
-
-@dataclass(frozen=True)
-class Standing:
-    """The progress of one model."""
-
-    model: str
-    verb: str
-    state: State
-    done: int
-    planned: int
-    rate: float | None
-    left_s: float | None
-    cost_usd: float
-    estimated_usd: float | None
-    failures: tuple[Failure, ...]
-    stopped: str | None
+    state: State = State.WAITING
+    rate: float | None = None
     simulated: bool = False
+
+    @property
+    def done(self) -> int:
+        return self.asked
+
+    @property
+    def left_s(self) -> float | None:
+        """The seconds until the rest is done; None if unknown."""
+        return left_s(self.planned - self.asked, self.rate)
+
+    @property
+    def failures(self) -> Mapping[Outcome, int]:
+        """Outcomes other than ok: first what has to be asked again, then the most frequent."""
+        in_order = sorted(self.outcomes.items(), key=lambda one: (one[0].is_result, -one[1]))
+        return {outcome: count for outcome, count in in_order if outcome is not Outcome.OK}
 
 
 @dataclass(frozen=True)
@@ -204,29 +202,14 @@ class Follower:
         return Glance(stage, standings, now - self._began, usd)
 
     def _standing(self, tally: StageProgress, now: float) -> Standing:
-        outcomes = dict(tally.outcomes)
-        done, pace = sum(outcomes.values()), self._paces.setdefault(tally.model, Pace())
-        if tally.planned:  # what it waits before that says nothing about its pace
-            pace.note(now, done)
-        rate = pace.rate(now, done)
-        stage = self._stage
-        return Standing(
-            model=tally.model,
-            verb=tally.verb,
+        stage, pace = self._stage, self._paces.setdefault(tally.model, Pace())
+        copied = vars(tally) | {"outcomes": Counter(tally.outcomes)}
+        standing = Standing(
+            **copied,
             state=state_of(tally, over=stage is None or stage.over),
-            done=done,
-            planned=tally.planned,
-            rate=rate,
-            left_s=left_s(tally.planned - done, rate),
-            cost_usd=tally.cost_usd,
-            estimated_usd=tally.estimated_usd,
-            failures=_failures(outcomes),
-            stopped=tally.stopped,
             simulated=stage is not None and tally.model.partition(" by ")[0] in stage.simulated,
         )
-
-
-def _failures(outcomes: dict[Outcome, int]) -> tuple[Failure, ...]:
-    """Return what has to be asked again first, then the most frequent."""
-    found = (Failure(*one) for one in outcomes.items() if one[0] is not Outcome.OK)
-    return tuple(sorted(found, key=lambda one: (one.outcome.is_result, -one.count)))
+        if standing.planned:  # what it waits before that says nothing about its pace
+            pace.note(now, standing.done)
+        standing.rate = pace.rate(now, standing.done)
+        return standing

@@ -18,6 +18,7 @@ from eval_pipeline.evaluation.workers import (
     StageProgress,
     WorkerPool,
     holding,
+    in_usd,
     log_summary,
     stopped_by_trouble,
 )
@@ -194,7 +195,8 @@ class _RejudgeTask:
         asked = self.grader.model
         simulated = " (simulated)" if asked and asked.model.simulated else ""
         count = f"{len(repetitions)} verdicts to give again"
-        log.info("%s%s: %s, %s", self.tally.model, simulated, count, self.tally.estimate)
+        cost = in_usd(self.tally.estimated_usd)
+        log.info("%s%s: %s, %s", self.tally.model, simulated, count, cost)
         if warning := asked and price_warning(asked.model, self.settings.budget):
             self.tally.warn(warning)
 

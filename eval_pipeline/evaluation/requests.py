@@ -3,13 +3,14 @@
 import random
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property, partial
 from itertools import count
 from secrets import token_hex
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 from pydantic import JsonValue
 
@@ -20,6 +21,7 @@ from eval_pipeline.evaluation.budget import (
     price_warning,
     with_cost,
 )
+from eval_pipeline.evaluation.state import ReplyKey
 from eval_pipeline.evaluation.workers import WorkerPool
 from eval_pipeline.gateways.chat import Asked, ChatProvider, ChatReply, ChatRequest, ProviderError
 from eval_pipeline.gateways.dialects.messages import MAX_TOKENS
@@ -27,7 +29,7 @@ from eval_pipeline.gateways.limits import RetryPolicy
 from eval_pipeline.gateways.pool import Gateways
 from eval_pipeline.gateways.rate_limiter import RateLimiter
 from eval_pipeline.hashing import canonical, fingerprint_of_text
-from eval_pipeline.records.item import Item
+from eval_pipeline.records.item import Item, ItemKey
 from eval_pipeline.records.model import Model
 from eval_pipeline.records.outcome import Outcome
 from eval_pipeline.records.prediction import NOTHING_USED, Prediction, Usage
@@ -35,13 +37,6 @@ from eval_pipeline.runtime import Halted
 from eval_pipeline.settings.sections import Experiment
 from eval_pipeline.settings.settings import Settings
 from eval_pipeline.suites.kinds import Prompts
-
-
-class _Turn(NamedTuple):
-    """What was reserved for one request."""
-
-    tokens: float
-    usd: float
 
 
 @dataclass(frozen=True)
@@ -62,7 +57,7 @@ class ModelClient:
         failure: ProviderError | None = None
         while True:
             try:
-                turn = await self._enter(request, pool)
+                reserved = await self._enter(request, pool)
             except Halted:
                 if failure is None:
                     raise
@@ -71,7 +66,7 @@ class ModelClient:
             began = began or time.monotonic()
             attempt += 1
             try:
-                reply, used = await self._exchange(request, turn, pool.budget)
+                reply, used = await self._exchange(request, *reserved, pool.budget)
             except ProviderError as error:
                 failure = error
             else:
@@ -83,8 +78,8 @@ class ModelClient:
             if not await self._may_retry(tries, failure, began, pool):
                 return Asked(None, failure, attempt, usage)
 
-    async def _enter(self, request: ChatRequest, pool: WorkerPool) -> _Turn:
-        """Wait until a request may be made, and may be paid for."""
+    async def _enter(self, request: ChatRequest, pool: WorkerPool) -> tuple[float, float]:
+        """Wait until a request may be made and paid for; return the reserved tokens and USD."""
         tokens = self.forecast.expect(request).tokens if self.pace.is_metered else 0.0
         await self.pace.enter(pool.halt, tokens=tokens)
         try:
@@ -92,12 +87,13 @@ class ModelClient:
         except BaseException as error:
             self.pace.leave()
             if isinstance(error, BudgetReached):
-                pool.stop_for_budget(str(error))
+                pool.tally.budget_reached = True
+                pool.stop(str(error), failed=False)
             raise
-        return _Turn(tokens, usd)
+        return tokens, usd
 
     async def _exchange(
-        self, request: ChatRequest, turn: _Turn, budget: RunBudget
+        self, request: ChatRequest, tokens: float, usd: float, budget: RunBudget
     ) -> tuple[ChatReply, Usage]:
         """Make one request, with what it cost, and count it in how fast the next ones go."""
         started, cost = time.monotonic(), 0.0
@@ -106,14 +102,14 @@ class ModelClient:
             usage = with_cost(reply.usage, self.forecast.prices)
             cost = usage.cost_usd or 0.0
             self.forecast.learn(usage)
-            self.pace.answered(started, tokens_off=(usage.tokens or turn.tokens) - turn.tokens)
+            self.pace.answered(started, tokens_off=(usage.tokens or tokens) - tokens)
         except ProviderError as error:
             self.forecast.fail()
             if error.outcome is Outcome.RATE_LIMITED:
                 self.pace.turned_away(started, error.retry_after)
             raise
         finally:
-            budget.settle(turn.usd, cost)
+            budget.settle(usd, cost)
             self.pace.leave()
         return reply, usage
 
@@ -132,11 +128,10 @@ class ModelClient:
         )
         if wait is None:
             return False
-        try:
+        with suppress(Halted):
             await pool.sleep_before_retry(wait)
-        except Halted:
-            return False
-        return True
+            return True
+        return False
 
 
 def model_client(model: Model, settings: Settings, gateways: Gateways, most: int) -> ModelClient:
@@ -172,6 +167,10 @@ class RequestBuilder:
     def request_hash(self, item: Item, sample: int) -> str:
         """Return a hash that is equal for requests that ask for the same in the same way."""
         return self._hash(self.request(item, sample), item, sample)
+
+    def reply_hash(self, items: Mapping[ItemKey, Item]) -> Callable[[ReplyKey], str]:
+        """Return the `request_hash` of replies by their names."""
+        return lambda reply: self.request_hash(items[reply.key], reply.sample)
 
     def _hash(self, request: ChatRequest, item: Item, sample: int) -> str:
         asked = (item.kind, sample)
@@ -244,10 +243,8 @@ class RequestBuilder:
     def _extra(self, sample: int) -> Mapping[str, JsonValue]:
         """Give every sample a seed of its own; the first is asked as if alone."""
         extra = self.experiment.extra
-        match extra.get("seed"):
-            case int(seed) if not isinstance(seed, bool):
-                return {**extra, "seed": seed + sample}
-        return extra
+        seed = extra.get("seed")
+        return {**extra, "seed": seed + sample} if type(seed) is int else extra
 
     def request(self, item: Item, sample: int) -> ChatRequest:
         return ChatRequest(

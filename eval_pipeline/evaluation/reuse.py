@@ -289,16 +289,13 @@ class Versions:
             return Unchanged(b"\1" * len(run.plan), b"\1" * len(run.plan))
         key = (before, after, run.plan)
         if key not in self._compared:
-            self._compared[key] = _compare(self.benchmark(before), self.benchmark(after), run.plan)
+            old, new = self.benchmark(before), self.benchmark(after)
+            same, graded = bytearray(len(run.plan)), bytearray(len(run.plan))
+            same_prompt = old.version.judge_prompt_hash == new.version.judge_prompt_hash
+            for place, item in enumerate(run.plan):
+                if item in old.items:
+                    was, now = old.items[item], new.items[item]
+                    same[place] = was == now
+                    graded[place] = same_prompt and graded_alike(was, now)
+            self._compared[key] = Unchanged(same, graded)
         return self._compared[key]
-
-
-def _compare(before: Benchmark, after: Benchmark, plan: Sequence[ItemKey]) -> Unchanged:
-    same, graded = bytearray(len(plan)), bytearray(len(plan))
-    same_prompt = before.version.judge_prompt_hash == after.version.judge_prompt_hash
-    for place, key in enumerate(plan):
-        if key in before.items:
-            old, new = before.items[key], after.items[key]
-            same[place] = old == new
-            graded[place] = same_prompt and graded_alike(old, new)
-    return Unchanged(same, graded)

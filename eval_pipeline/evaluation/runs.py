@@ -201,19 +201,14 @@ def _find(
         if run.run_id == wanted.run_id or (run.run_id == retry_of and run.matches(wanted)):
             return run
     if run_id is not None:
-        return _named(runs, run_id, wanted)
+        for run in runs:  # the newest first
+            if run.run_id.startswith(run_id):
+                return _asked_the_same_way(run, wanted)
+        known = ", ".join(run.run_id[:8] for run in runs[:5]) or "none"
+        raise RunError(f"{wanted.model} has no run {run_id}; its latest runs: {known}.")
     if mode is Mode.FRESH:
         return None
     return next((run for run in runs if run.matches(wanted)), None)
-
-
-def _named(runs: list[Run], run_id: str, wanted: Run) -> Run:
-    """Return the newest run whose id begins so."""
-    for run in runs:
-        if run.run_id.startswith(run_id):
-            return _asked_the_same_way(run, wanted)
-    known = ", ".join(run.run_id[:8] for run in runs[:5]) or "none"
-    raise RunError(f"{wanted.model} has no run {run_id}; its latest runs: {known}.")
 
 
 def _asked_the_same_way(run: Run, wanted: Run) -> Run:

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from math import exp2
-from typing import NamedTuple
 
 import duckdb
 
@@ -41,14 +40,10 @@ class Decision:
     due_at: datetime | None
     reason: str
 
-
-class Row(NamedTuple):
-    """A decision as a row of a table."""
-
-    model: str
-    due: str
-    when: str
-    reason: str
+    @property
+    def row(self) -> tuple[str, ...]:
+        """The decision as a row of a table."""
+        return self.model, "yes" if self.due else "no", _minute(self.due_at), self.reason
 
 
 def decide(standing: Standing, moment: datetime) -> Decision:
@@ -98,17 +93,10 @@ def standings(
     return found
 
 
-def for_people(decisions: Iterable[Decision]) -> list[Row]:
+def for_people(decisions: Iterable[Decision]) -> list[Decision]:
     """Return what is due first, then what will be next, and unknown times last."""
     later = datetime.max.replace(tzinfo=UTC)
-
-    def order(one: Decision) -> tuple[bool, datetime, str]:
-        return not one.due, one.due_at or later, one.model
-
-    return [
-        Row(one.model, "yes" if one.due else "no", _minute(one.due_at), one.reason)
-        for one in sorted(decisions, key=order)
-    ]
+    return sorted(decisions, key=lambda one: (not one.due, one.due_at or later, one.model))
 
 
 def summed_up(decisions: Sequence[Decision]) -> str:
@@ -121,22 +109,18 @@ def summed_up(decisions: Sequence[Decision]) -> str:
 
 def _decide_again(standing: Standing, last: datetime, moment: datetime) -> Decision:
     # Its age back then, so that the time which is told now is still the time when it comes.
-    age = max(last - (standing.released_at or last), 0 * DAY)
-    days = max(interval_days(age), floor_days(standing.run_cost_usd))
-    due_at = last + days * DAY
+    age, cost_usd = max(last - (standing.released_at or last), 0 * DAY), standing.run_cost_usd
+    interval, floor = interval_days(age), floor_days(cost_usd)
+    due_at = last + max(interval, floor) * DAY
     due = due_at <= moment
     when = f"{'due since' if due else 'not due until'} {_minute(due_at)} UTC"
     ago = f"last attempt {max(moment - last, 0 * DAY) / DAY:.1f} days ago"
-    reason = f"{when}: {ago}, {_why_so_long(age, standing.run_cost_usd)}"
-    return Decision(standing.model, due, due_at, reason)
-
-
-def _why_so_long(age: timedelta, run_cost_usd: float | None) -> str:
-    interval, floor = interval_days(age), floor_days(run_cost_usd)
-    if run_cost_usd is not None and floor > interval:
-        return f"runs cost about {run_cost_usd:.2f} USD, so at least {floor:.1f} days apart"
-    told = f"interval {interval:.1f} days at an age of {age.days} days"
-    return told if run_cost_usd is not None else f"{told}; what a run costs is not known"
+    why = f"interval {interval:.1f} days at an age of {age.days} days"
+    if cost_usd is None:
+        why += "; what a run costs is not known"
+    elif floor > interval:
+        why = f"runs cost about {cost_usd:.2f} USD, so at least {floor:.1f} days apart"
+    return Decision(standing.model, due, due_at, f"{when}: {ago}, {why}")
 
 
 def _minute(moment: datetime | None) -> str:

@@ -2,9 +2,9 @@
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import wraps
 from math import inf
 from typing import Any, NamedTuple, ParamSpec, Self, TypeVar
@@ -12,14 +12,7 @@ from typing import Any, NamedTuple, ParamSpec, Self, TypeVar
 from pydantic import AwareDatetime, ConfigDict
 from pydantic_core import to_json
 
-from eval_pipeline.journal import (
-    JUDGED,
-    PREDICTIONS,
-    RUNS,
-    FileCompactedError,
-    Journal,
-    Stream,
-)
+from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, FileCompactedError, Journal, Stream
 from eval_pipeline.records.base import Record
 from eval_pipeline.records.item import ItemKey
 from eval_pipeline.records.outcome import Outcome
@@ -151,9 +144,6 @@ class Pending:
     def __len__(self) -> int:
         return len(self.numbers)
 
-    def __getitem__(self, index: int) -> ReplyKey:
-        return self.reply(self.numbers[index])
-
     def __iter__(self) -> Iterator[ReplyKey]:
         return map(self.reply, self.numbers)
 
@@ -175,30 +165,19 @@ class Pending:
         return type(self)(self.plan, array("q", (one for one in self.numbers if not done[one])))
 
 
-class Final(NamedTuple):
-    """The time at which a final prediction finished, and whether it is a result."""
-
-    finished_at: datetime
-    is_result: bool
-
-
 class FinalPredictions:
     """The final prediction for each reply: of those of a run, the one that finished last.
 
     The rule for all Python code; `load/predictions.sql` has the same one for the warehouse.
     """
 
-    def __init__(
-        self, keys: Sequence[ItemKey], predictions: Iterable[PredictionBrief] = (), samples: int = 1
-    ) -> None:
+    def __init__(self, keys: Sequence[ItemKey], samples: int) -> None:
         # Numbers in arrays: a few bytes per reply, however many there are.
         self.replies = Replies(keys, samples)
         self._moments = array("d", [-inf]) * len(self.replies)
         self._is_result = bytearray(len(self.replies))
-        for prediction in predictions:
-            self.add(prediction)
 
-    def add(self, prediction: PredictionBrief | Prediction) -> int | None:
+    def add(self, prediction: PredictionBrief) -> int | None:
         """Add the run's next prediction; return its reply if it is the final one so far."""
         reply = self.replies.find(prediction.key, prediction.sample)
         moment = prediction.finished_at.timestamp()
@@ -213,22 +192,15 @@ class FinalPredictions:
         found = self._is_result if result else (moment > -inf for moment in self._moments)
         return array("q", (reply for reply, there in enumerate(found) if not there))
 
-    def find(self, key: ItemKey, sample: int = 0) -> Final | None:
-        """Return when the reply's final prediction finished, if there is one."""
-        reply = self.replies.find(key, sample)
-        if reply is None or self._moments[reply] == -inf:
-            return None
-        finished_at = datetime.fromtimestamp(self._moments[reply], UTC)
-        return Final(finished_at, bool(self._is_result[reply]))
-
 
 def find_pending(
     journal: Journal, run: Run, wanted: Run | None = None, *, failed_too: bool = True
 ) -> Pending:
     """Return the replies that this run (or the wanted one) plans and this run does not have."""
     wanted = wanted or run
-    briefs = journal.read(PREDICTION_BRIEFS, run.model, run.run_id)
-    finals = FinalPredictions(wanted.plan, briefs, wanted.samples)
+    finals = FinalPredictions(wanted.plan, wanted.samples)
+    for brief in journal.read(PREDICTION_BRIEFS, run.model, run.run_id):
+        finals.add(brief)
     return Pending(wanted.plan, finals.missing(result=failed_too))
 
 
@@ -238,7 +210,7 @@ def final_results(journal: Journal, run: Run) -> Mapping[str, ItemKey]:
 
     Read in one pass, for the model may still be asked, and the journal grow.
     """
-    finals = FinalPredictions(run.plan, samples=run.samples)
+    finals = FinalPredictions(run.plan, run.samples)
     ids: list[str | None] = [None] * len(finals.replies)
     for brief in journal.read(PREDICTION_BRIEFS, run.model, run.run_id):
         if (reply := finals.add(brief)) is not None:
@@ -270,20 +242,14 @@ def read_run(journal: Journal, model: str, run_id: str) -> Run:
 
 def earlier_runs(journal: Journal, wanted: Run) -> list[Run]:
     """Return the model's runs, newest first; those without the wanted plan come with none."""
-    text = to_json(wanted.plan)
-    runs = [
-        past.with_plan(wanted.plan if _has_plan(past, wanted, text, journal) else ())
-        for past in journal.read(PAST_RUNS, wanted.model)
-    ]
+    text, bare, runs = to_json(wanted.plan), wanted.model_copy(update={"plan": ()}), list[Run]()
+    for past in journal.read(PAST_RUNS, wanted.model):
+        has_plan = past.plan_text == text
+        # Another text may still mean the same, and a run taken for another would be paid for again.
+        if not has_plan and past.matches(bare):
+            has_plan = read_run(journal, past.model, past.run_id).plan == wanted.plan
+        runs.append(past.with_plan(wanted.plan if has_plan else ()))
     return sorted(runs, key=lambda run: run.opened_at, reverse=True)
-
-
-def _has_plan(past: PastRun, wanted: Run, text: bytes, journal: Journal) -> bool:
-    if past.plan_text == text:
-        return True
-    # Another text may still mean the same, and a run taken for another would be paid for again.
-    alike = past.matches(wanted.model_copy(update={"plan": ()}))
-    return alike and read_run(journal, past.model, past.run_id).plan == wanted.plan
 
 
 def is_judged(journal: Journal, run: Run) -> bool:

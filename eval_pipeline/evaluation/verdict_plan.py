@@ -16,7 +16,7 @@ from eval_pipeline.evaluation.estimate import (
     Part,
     average_usage,
     estimate,
-    sample_places,
+    spread,
 )
 from eval_pipeline.evaluation.grading import REVIEW_PROMPT, Grader, ModelJudge
 from eval_pipeline.evaluation.judge import judging_state, runs_to_judge
@@ -75,7 +75,13 @@ class Judging:
         code: Counter[str] = Counter()
         for run in self._runs(model, future):
             self._count_pending(run, answers, code)
-        tokens = self._answer_tokens(model, {*code, *chain.from_iterable(answers.values())})
+        suites = {*code, *chain.from_iterable(answers.values())}
+        known = average_usage(self.journal, PREDICTIONS, model, suites)
+        # How long the answers are that a judge has to read.
+        tokens = {
+            suite: TOKENS_PER_REPLY if one.output_tokens is None else one.output_tokens
+            for suite, one in known.items()
+        }
         judges = ((grader.model, answers[grader.judge]) for grader in self.graders)
         verdicts = (self._verdicts(judge, model, some, tokens) for judge, some in judges if judge)
         return sum(verdicts, self._reviews(code, tokens))
@@ -106,14 +112,6 @@ class Judging:
             count.update(run.plan[n % len(run.plan)].suite for n in future.unjudged(grader.key))
             for suite, number in count.items():
                 (code if suite in coding else answers[grader.judge])[suite] += number
-
-    def _answer_tokens(self, model: str, suites: Set[str]) -> Mapping[str, float]:
-        """Return how long the answers are that a judge has to read."""
-        known = average_usage(self.journal, PREDICTIONS, model, suites)
-        return {
-            suite: TOKENS_PER_REPLY if one.output_tokens is None else one.output_tokens
-            for suite, one in known.items()
-        }
 
     def _verdicts(
         self, judge: ModelJudge, model: str, calls: Counter[str], tokens: Mapping[str, float]
@@ -164,10 +162,8 @@ class Judging:
         keys: dict[str, list[ItemKey]] = defaultdict(list)
         for key in self.benchmark.items:
             keys[key.suite].append(key)
-        return {
-            suite: [self.benchmark.items[some[place]] for place in sample_places(len(some))]
-            for suite, some in keys.items()
-        }
+        items = self.benchmark.items
+        return {suite: [items[key] for key in spread(some)] for suite, some in keys.items()}
 
     @cached_property
     def _guesses(self) -> Mapping[str, Mapping[str, Sequence[Usage]]]:

@@ -11,7 +11,7 @@ from contextlib import (
     asynccontextmanager,
     contextmanager,
 )
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
@@ -76,12 +76,6 @@ class StageProgress:
         self.output_tokens += usage.output_tokens or 0
         self.cost_usd += usage.cost_usd or 0.0
 
-    @property
-    def estimate(self) -> str:
-        """The expected cost in words."""
-        usd = self.estimated_usd
-        return "at an unknown cost" if usd is None else f"about {usd:.2f} USD"
-
     def line(self) -> str:
         """Return the progress in a sentence."""
         outcomes = ", ".join(f"{count} {outcome}" for outcome, count in self.outcomes.most_common())
@@ -114,6 +108,11 @@ class StageProgress:
             self.warnings.append(warning)
 
 
+def in_usd(usd: float | None) -> str:
+    """Return an expected cost in words."""
+    return "at an unknown cost" if usd is None else f"about {usd:.2f} USD"
+
+
 def log_summary(tally: StageProgress, level: int = logging.INFO) -> None:
     """Log what was done, and of which run if there was only one."""
     runs = {one.run_id for one in tally.runs}
@@ -137,12 +136,9 @@ def stopped_by_trouble(*tallies: StageProgress) -> Iterator[None]:
     """End the work on this model only, where a user can fix the trouble, and note it."""
     try:
         yield
-    except (SettingsError, RunError, JournalError, SandboxError, ToolchainError) as error:
+    except (SettingsError, RunError, JournalError, SandboxError, ToolchainError, Halted) as error:
         for tally in tallies:
-            tally.stop(str(error), failed=True)
-    except Halted as halted:
-        for tally in tallies:
-            tally.stop(str(halted), failed=False)
+            tally.stop(str(error), failed=not isinstance(error, Halted))
 
 
 @asynccontextmanager
@@ -171,25 +167,20 @@ async def holding(*needed: AbstractAsyncContextManager[Any]) -> AsyncIterator[No
         yield
 
 
+@dataclass(eq=False)
 class WorkerPool:
     """The workers on one model's items: as many as may ask at once, and more while some wait."""
 
-    def __init__(
-        self,
-        tally: StageProgress,
-        budget: RunBudget,
-        *,
-        num_workers: int,
-        stop_after_failures: int,
-        answered_before: bool = False,
-    ) -> None:
-        self.tally = tally
-        self.budget = budget
+    tally: StageProgress
+    budget: RunBudget
+    _: KW_ONLY
+    num_workers: int
+    stop_after_failures: int
+    answered_before: bool = False
+
+    def __post_init__(self) -> None:
         self.halt = StopSignal()
-        self._num_workers = num_workers
-        self._stop_after_failures = stop_after_failures
         self._failures_in_a_row = 0
-        self._answered_before = answered_before
         self._spawn: Callable[[], object] = lambda: None
         self._workers = self._waiting = 0
         self._timer: asyncio.TimerHandle | None = None
@@ -198,11 +189,6 @@ class WorkerPool:
         """Ask nothing new and wait for nothing; what is on its way is still recorded."""
         self.tally.stop(reason, failed=failed)
         self.halt()
-
-    def stop_for_budget(self, reason: str) -> None:
-        """Stop, and tell it apart from trouble."""
-        self.tally.budget_reached = True
-        self.stop(reason, failed=False)
 
     async def work_through(self, pending: Iterable[T], do: Callable[[T], Awaitable[None]]) -> None:
         """Let workers pull from one iterator, so memory does not grow with what is pending."""
@@ -214,7 +200,7 @@ class WorkerPool:
             with stop_controller().on_stop(interrupt, lambda: self._workers):
                 async with asyncio.TaskGroup() as group:
                     self._spawn = lambda: group.create_task(self._work(queue, do))
-                    await self._spawn_all(min(self._num_workers, self.tally.planned))
+                    await self._spawn_all(min(self.num_workers, self.tally.planned))
         except* JournalError as errors:
             self.stop(str(errors.exceptions[0]), failed=True)
         finally:
@@ -238,7 +224,7 @@ class WorkerPool:
     async def sleep_before_retry(self, seconds: float) -> None:
         """Sleep before a retry, letting another worker use the slot."""
         self._waiting += 1
-        if self._workers < MOST_WAITING * self._num_workers:
+        if self._workers < MOST_WAITING * self.num_workers:
             self._add_worker()
         try:
             await self.halt.sleep(seconds)
@@ -264,7 +250,7 @@ class WorkerPool:
                 if self.halt.is_set:
                     return
                 await self._attempt(do, one)
-                if self._workers - self._waiting > self._num_workers:
+                if self._workers - self._waiting > self.num_workers:
                     return  # those who waited are back
         finally:
             self._workers -= 1
@@ -285,16 +271,16 @@ class WorkerPool:
         """Stop where no other request can do better."""
         if outcome is not Outcome.OK:
             self.tally.trouble = trouble
-            if outcome.is_hopeless(answered_before=self._answered_before):
+            if outcome.is_hopeless(answered_before=self.answered_before):
                 self.stop(trouble, failed=True)
         if outcome.is_result:
-            self._answered_before, self._failures_in_a_row = True, 0
+            self.answered_before, self._failures_in_a_row = True, 0
         else:
             self._fail(trouble)
 
     def _fail(self, trouble: str) -> None:
         self._failures_in_a_row += 1
-        if self._failures_in_a_row >= self._stop_after_failures:
+        if self._failures_in_a_row >= self.stop_after_failures:
             failures = f"{self._failures_in_a_row} items in a row had no answer"
             self.stop(f"{failures}; the last: {trouble}", failed=True)
 

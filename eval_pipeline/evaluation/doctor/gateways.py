@@ -1,21 +1,16 @@
 """Checks of gateways and models: keys, lists, who is selected, who judges, what they cost."""
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from typing import TypeVar
+
+import httpx
 
 from eval_pipeline.evaluation.budget import price_warning
 from eval_pipeline.evaluation.doctor.report import Check, Finding, State, ok, warning, wrong
-from eval_pipeline.gateways.catalog import (
-    Catalog,
-    ClientFor,
-    Limits,
-    Selected,
-    fetch,
-    select,
-    shortened,
-)
+from eval_pipeline.gateways.catalog import Catalog, Limits, Selected, fetch, select, shortened
 from eval_pipeline.gateways.model_lists import CatalogError, shown
 from eval_pipeline.gateways.pool import Gateways
 from eval_pipeline.records.model import Model
@@ -23,6 +18,7 @@ from eval_pipeline.runtime import run_async
 from eval_pipeline.settings.gateway import Gateway
 from eval_pipeline.settings.settings import SETTINGS_FILE, Settings
 
+T = TypeVar("T")
 LONGEST_S = 10.0
 """Less than the pipeline allows: whoever looks does not want to wait."""
 NOBODY_ANSWERED = "No gateway listed its models: "
@@ -40,7 +36,13 @@ class Offers:
     @cached_property
     def answers(self) -> Mapping[str, Catalog | str]:
         """By gateway: its models, or the reason why there are none."""
-        return run_async(self._ask_all())
+        return run_async(self._ask_each(self._list, self.settings.gateways))
+
+    @cached_property
+    def knocks(self) -> Mapping[str, Knocked]:
+        """By gateway whose models are in the settings, so that it lists none: who answers."""
+        described = [one for one in self.settings.gateways if one.models]
+        return run_async(self._ask_each(self._knock, described))
 
     @cached_property
     def models(self) -> tuple[Model, ...]:
@@ -59,37 +61,30 @@ class Offers:
     def all_answered(self) -> bool:
         return all(isinstance(one, Catalog) for one in self.answers.values())
 
-    @cached_property
-    def knocks(self) -> Mapping[str, Knocked]:
-        """By gateway: who answers where the models stand in the settings, so that no list tells."""
-        return run_async(self._knock_at_all())
-
-    async def _ask_all(self) -> dict[str, Catalog | str]:
-        every = self.settings.gateways
+    async def _ask_each(
+        self, ask: Callable[[Gateway, Gateways], Awaitable[T]], asked: Sequence[Gateway]
+    ) -> dict[str, T]:
         async with Gateways(self.settings) as gateways:
-            answers = await asyncio.gather(*(self._ask(one, gateways.lent_client) for one in every))
-        return {gateway.name: answer for gateway, answer in zip(every, answers, strict=True)}
+            answers = await asyncio.gather(*(ask(one, gateways) for one in asked))
+        return {gateway.name: answer for gateway, answer in zip(asked, answers, strict=True)}
 
-    async def _ask(self, gateway: Gateway, client_for: ClientFor) -> Catalog | str:
-        """Each on its own, for it is to be told of each how it answers."""
+    async def _list(self, gateway: Gateway, gateways: Gateways) -> Catalog | str:
+        """Ask this gateway alone, for how it answers is reported of each."""
         alone = self.settings.model_copy(update={"gateways": (gateway,)})
-        limits = Limits(seconds=self.longest_s)
+        limits, redact = Limits(seconds=self.longest_s), self.settings.redact
         try:
-            return await fetch(alone, client_for, redact=self.settings.redact, limits=limits)
+            return await fetch(alone, gateways.lent_client, redact=redact, limits=limits)
         except CatalogError as error:
             return str(error).removeprefix(NOBODY_ANSWERED)
-        except Exception as error:  # noqa: BLE001  (it must not keep the others from being told)
+        except Exception as error:  # noqa: BLE001  (the others are reported all the same)
             return f"Gateway '{gateway.name}' could not be asked ({type(error).__name__}: {error})."
 
-    async def _knock_at_all(self) -> dict[str, Knocked]:
-        described = [one for one in self.settings.gateways if one.models]
-        async with Gateways(self.settings) as gateways:
-            found = await asyncio.gather(*(self._knock(one, gateways) for one in described))
-        return {gateway.name: one for gateway, one in zip(described, found, strict=True)}
-
     async def _knock(self, gateway: Gateway, gateways: Gateways) -> Knocked:
-        """Asks for the list of models, which costs nothing; that there is none is an answer too."""
-        door = _as_asked(gateway)
+        """Ask for a list of models, which costs nothing, where the first model is asked."""
+        dialect = gateway.models[0].dialect or gateway.own_dialect
+        there = {"base_url": gateway.dialect_address(dialect), "models_url": None}
+        same_key = {"dialect": dialect, "api_key_variable": gateway.key_variable}
+        door = gateway.model_copy(update=there | same_key)
         try:
             async with (
                 asyncio.timeout(self.longest_s),
@@ -100,16 +95,9 @@ class Offers:
                 return response.status_code
         except TimeoutError:
             return f"Nobody answers within {self.longest_s:g} s."
-        except Exception as error:  # noqa: BLE001  (it must not keep the others from being told)
+        except Exception as error:  # noqa: BLE001  (the others are reported all the same)
             said = shown(str(error), self.settings.redact, limit=200) or type(error).__name__
             return f"Nobody answers ({said})."
-
-
-def _as_asked(gateway: Gateway) -> Gateway:
-    """The gateway as its first model is asked: there, and with the same key."""
-    dialect = gateway.models[0].dialect or gateway.own_dialect
-    there = {"base_url": gateway.dialect_address(dialect), "models_url": None, "dialect": dialect}
-    return gateway.model_copy(update={**there, "api_key_variable": gateway.key_variable})
 
 
 _WHERE = {
@@ -117,8 +105,6 @@ _WHERE = {
     "reviewer": "reviewer under [coding]",
     "analyst": "model under [analysis]",
 }
-FAULTS = 500
-"""From this status on, a server says that the fault is its own."""
 
 
 def key_checks(settings: Settings) -> list[Check]:
@@ -165,7 +151,10 @@ def answer(gateway: Gateway, offers: Offers) -> Iterator[Finding]:
         case catalog:
             simulated = ", all simulated" if all(one.simulated for one in catalog.models) else ""
             yield ok(gateway.name, f"It lists {_models(len(catalog.models))}{simulated}.")
-            yield from _unreadable(gateway, catalog)
+            mine = f"Gateway '{gateway.name}'"
+            if said := tuple(one for one in catalog.warnings if one.startswith(mine)):
+                advice = "Models that are left out can be described under [[gateways.models]]."
+                yield warning(gateway.name, " ".join(shortened(said)), advice)
 
 
 def _described(gateway: Gateway, count: int, offers: Offers) -> Finding:
@@ -180,17 +169,10 @@ def _described(gateway: Gateway, count: int, offers: Offers) -> Finding:
         case 401 | 403 as status:
             words = f"It answers that the key is wrong or missing (status {status})."
             return wrong(gateway.name, words, reach)
-        case status if status >= FAULTS:
+        case status if status >= httpx.codes.INTERNAL_SERVER_ERROR:
             words = f"Somebody answers, but with status {status}."
             return warning(gateway.name, words, f"If that lasts: {reach}")
     return ok(gateway.name, f"It answers; {_models(count)} in the settings.")
-
-
-def _unreadable(gateway: Gateway, catalog: Catalog) -> Iterator[Finding]:
-    said = [one for one in catalog.warnings if one.startswith(f"Gateway '{gateway.name}'")]
-    if said:
-        advice = "Models that are left out can be described under [[gateways.models]]."
-        yield warning(gateway.name, " ".join(shortened(tuple(said))), advice)
 
 
 def _to_reach(gateway: Gateway, settings: Settings) -> str:
@@ -260,7 +242,10 @@ def prices(offers: Offers) -> Iterator[Finding]:
     told = ", ".join(
         f"{usd:g} USD {name.removeprefix('usd_').replace('_', ' ')}" for name, usd in limits.items()
     )
-    unknown = [one.id for one in _asked(offers) if price_warning(one, offers.settings.budget)]
+    grading = (*offers.settings.judge.models, *offers.settings.coding.reviewers)
+    paid = {model.id for model in offers.selected.models} | {*grading}
+    asked = [model for model in offers.models if model.id in paid]
+    unknown = sorted(one.id for one in asked if price_warning(one, offers.settings.budget))
     if unknown:
         names = ", ".join(shortened(tuple(unknown)))
         words = f"{told}; but the price of {_models(len(unknown))} is not known: {names}."
@@ -268,13 +253,6 @@ def prices(offers: Offers) -> Iterator[Finding]:
         yield warning("budget", words, advice)
     else:
         yield ok("budget", f"{told}; the price of every model is known.")
-
-
-def _asked(offers: Offers) -> list[Model]:
-    """All that cost money."""
-    grading = {*offers.settings.judge.models, *offers.settings.coding.reviewers}
-    asked = {model.id for model in offers.selected.models} | grading
-    return sorted((one for one in offers.models if one.id in asked), key=lambda one: one.id)
 
 
 def overrides(offers: Offers) -> Iterator[Finding]:

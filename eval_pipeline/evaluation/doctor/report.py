@@ -1,13 +1,26 @@
-"""What a checkup finds: how each thing stands, and what to do about it."""
+"""What a checkup finds, and the checks of what is installed, which need no other package."""
 
+import platform
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from importlib.metadata import PackageNotFoundError, distribution, version
 from typing import NamedTuple
+
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 
 from eval_pipeline.errors import MendableError
 
 AGAIN = "Mend that, then: evals doctor"
+PROJECT = "eval-pipeline"
+SET_UP = "make setup"
+TOLD = ("dagster", "duckdb", "pydantic")
+"""Whose versions are told even if all is well."""
+REASONS = {
+    "duckdb": " DuckDB 2 silently loses committed rows when processes take turns on one file.",
+    "dagster": " Its libraries must match it to the last number.",
+}
 OURS = "This is a fault of ours, or of what it looks at. The other checks hold all the same."
 
 
@@ -77,3 +90,41 @@ def _found(check: Check) -> Iterator[Finding]:
         yield wrong(check.name, str(error))
     except Exception as error:  # noqa: BLE001  (whatever breaks one check must not end the others)
         yield wrong(check.name, f"{type(error).__name__}: {error}", OURS)
+
+
+def installation_checks() -> list[Check]:
+    """These need no settings, and none of the packages that they look at."""
+    return [Check("Python", python), Check("packages", packages)]
+
+
+def python() -> Iterator[Finding]:
+    """The interpreter's version."""
+    found = platform.python_version()
+    wanted = distribution(PROJECT).metadata["Requires-Python"] or ""
+    if SpecifierSet(wanted).contains(found, prereleases=True):
+        yield ok("Python", f"{found}.")
+    else:
+        yield wrong("Python", f"{found}, but {wanted} is needed.", f"{SET_UP} PYTHON=python3.11")
+
+
+def packages() -> Iterator[Finding]:
+    """Every package that the project names, with the versions that it allows."""
+    stated = map(Requirement, distribution(PROJECT).requires or [])
+    needed = [one for one in stated if one.marker is None or one.marker.evaluate()]
+    unfit = [finding for one in needed for finding in misfit(one)]
+    yield from unfit
+    if not unfit:
+        told = ", ".join(f"{name} {version(name)}" for name in TOLD)
+        yield ok("packages", f"All {len(needed)} fit: {told} and others.")
+
+
+def misfit(needed: Requirement) -> Iterator[Finding]:
+    """What is wrong with a package, if anything is."""
+    try:
+        found = version(needed.name)
+    except PackageNotFoundError:
+        yield wrong(needed.name, "It is not installed.", SET_UP)
+        return
+    if not needed.specifier.contains(found, prereleases=True):
+        why = REASONS.get(needed.name, "")
+        yield wrong(needed.name, f"{found}, but {needed.specifier} is needed.{why}", SET_UP)

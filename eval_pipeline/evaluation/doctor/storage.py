@@ -79,27 +79,21 @@ def _writing(settings: Settings) -> Iterator[Finding]:
 
 def writing(*folders: Path) -> Iterator[Finding]:
     """Writes a little file as answers are written: it counts when it is on disk."""
-    seconds, advice = 0.0, "Make room, or let this user write there."
+    slowest, advice = 0.0, "Make room, or let this user write there."
     for place in dict.fromkeys(map(_existing, folders)):
+        started = perf_counter()
         try:
-            seconds = max(seconds, _seconds_to_write(place))
+            with tempfile.TemporaryFile(dir=place) as file:
+                file.write(b"{}\n")
+                file.flush()
+                os.fsync(file.fileno())
         except OSError as error:
             yield wrong("writing", f"{place} can not be written ({error.strerror}).", advice)
             return
-    words = f"A line is on disk after {seconds * 1000:.0f} ms."
-    if seconds < SLOW_S:
-        yield ok("writing", words)
-    else:
-        yield warning("writing", words, "Put data_dir on a faster disk: answers wait for it.")
-
-
-def _seconds_to_write(place: Path) -> float:
-    started = perf_counter()
-    with tempfile.TemporaryFile(dir=place) as file:
-        file.write(b"{}\n")
-        file.flush()
-        os.fsync(file.fileno())
-    return perf_counter() - started
+        slowest = max(slowest, perf_counter() - started)
+    words = f"A line is on disk after {slowest * 1000:.0f} ms."
+    advice = "Put data_dir on a faster disk: answers wait for it."
+    yield ok("writing", words) if slowest < SLOW_S else warning("writing", words, advice)
 
 
 def journal(kept: Journal) -> Iterator[Finding]:
@@ -143,29 +137,31 @@ def database(settings: Settings) -> Iterator[Finding]:
         with duckdb.connect(str(path), read_only=True) as db:
             yield from _shown(db, settings)
     except duckdb.Error as error:
-        yield _unopened(error)
-
-
-def _unopened(error: duckdb.Error) -> Finding:
-    if held := _HOLDER.search(str(error)):
-        words = f"Process {held[1]} has it open for writing; evaluations go on all the same."
-        return warning("DuckDB file", words, "End that process, or let it open the file -readonly.")
-    return wrong("DuckDB file", f"It can not be opened ({error}).", REBUILD)
+        if held := _HOLDER.search(str(error)):
+            words = f"Process {held[1]} has it open for writing; evaluations go on all the same."
+            advice = "End that process, or let it open the file -readonly."
+            yield warning("DuckDB file", words, advice)
+        else:
+            yield wrong("DuckDB file", f"It can not be opened ({error}).", REBUILD)
 
 
 def _shown(db: duckdb.DuckDBPyConnection, settings: Settings) -> Iterator[Finding]:
-    """Newer than this code, older than the journal, or as it is to be."""
-    version = schema_version(db)
-    kept = Journal(settings.journal)
-    if not kept.snapshot():
-        yield _alone(version, settings)
-        return
+    """Compare the file with this code and with the journal."""
+    version, kept = schema_version(db), Journal(settings.journal)
     known = dict(db.sql("select part, snapshot from published").fetchall())
     behind = [
         one.name for one in STREAMS if known.get(one.name) != fingerprint(*kept.snapshot(one))
     ]
     size = _size(settings.database.stat().st_size)
-    if version > VERSION:
+    if not kept.snapshot():
+        words = f"{size}. There is no journal that it would show."
+        if version == VERSION:
+            yield ok("DuckDB file", words)
+        else:  # without a journal only the schema can be wrong
+            words = f"{words} Its schema is {version}, here it is {VERSION}."
+            advice = "Restore the journal, or use the version that wrote it."
+            yield warning("DuckDB file", words, advice)
+    elif version > VERSION:
         words = f"A newer version of eval_pipeline made it (schema {version}, here {VERSION})."
         yield wrong(
             "DuckDB file", words, f"Update; or move {settings.database} away, and {REBUILD}"
@@ -181,17 +177,8 @@ def _shown(db: duckdb.DuckDBPyConnection, settings: Settings) -> Iterator[Findin
         yield ok("DuckDB file", f"{size}, up to date with the journal.")
 
 
-def _alone(version: int, settings: Settings) -> Finding:
-    """Without a journal only the schema can be wrong."""
-    words = f"{_size(settings.database.stat().st_size)}. There is no journal that it would show."
-    if version == VERSION:
-        return ok("DuckDB file", words)
-    words = f"{words} Its schema is {version}, here it is {VERSION}."
-    return warning("DuckDB file", words, "Restore the journal, or use the version that wrote it.")
-
-
 def _existing(folder: Path) -> Path:
-    """The folder, or the one in which it would be made."""
+    """Return the folder, or the one in which it would be made."""
     return next(path for path in (folder, *folder.absolute().parents) if path.is_dir())
 
 
@@ -226,13 +213,17 @@ def claims(journal: Path) -> Iterator[Finding]:
     held = sorted(path for path in paths if is_held(path))
     for path in held:
         stage, _, model = path.stem.partition("-")
-        yield ok("claims", f"{stage} of {unquote(model)}: {_owner(path)} is at work.")
+        try:
+            owner = path.with_suffix(".owner").read_text("utf-8").strip()
+        except OSError:
+            owner = "another process"
+        yield ok("claims", f"{stage} of {unquote(model)}: {owner} is at work.")
     if not held:
         yield ok("claims", "Nobody is asking or judging.")
 
 
 def publishing(database: Path) -> Iterator[Finding]:
-    """Whether somebody is building the file."""
+    """Report whether a process is building the file."""
     lock = database.with_suffix(".lock")
     if lock.exists() and is_held(lock):
         yield ok("DuckDB file's lock", "Somebody is building the file now.")
@@ -240,8 +231,12 @@ def publishing(database: Path) -> Iterator[Finding]:
 
 def leftovers(settings: Settings) -> Iterator[Finding]:
     """Files that a killed process or somebody's shell left; none of them is in the way."""
-    left = [*_half_built(settings.database), *_old_folders(Path(tempfile.gettempdir()))]
-    logs = sorted(settings.database.parent.glob(f"{settings.database.name}.wal.*"))
+    database = settings.database
+    half_built = sorted(database.parent.glob(f".{database.stem}-*-*"))
+    folders = sorted(Path(tempfile.gettempdir()).glob("evals-*"))
+    left = [path for path in half_built if not is_running(_process(path))]
+    left += [path for path in folders if _is_ours_and_old(path)]
+    logs = sorted(database.parent.glob(f"{database.name}.wal.*"))
     if left:
         yield warning("leftovers", f"Left by killed processes: {_listed(left)}.", _removal(left))
     if logs:
@@ -263,30 +258,14 @@ def is_held(path: Path) -> bool:
         raise LockError(f"{path} can not be written: {error.strerror or error}.") from None
 
 
-def _owner(path: Path) -> str:
-    try:
-        return path.with_suffix(".owner").read_text("utf-8").strip()
-    except OSError:
-        return "another process"
-
-
-def _half_built(database: Path) -> list[Path]:
-    """Named after the process that made them."""
-    found = sorted(database.parent.glob(f".{database.stem}-*-*"))
-    return [path for path in found if not is_running(_process(path))]
-
-
 def _process(path: Path) -> int:
+    """Return the process that built this file, which is named after it."""
     number = path.name.split("-")[-2]
     return int(number) if number.isdigit() else os.getpid()
 
 
-def _old_folders(folder: Path) -> list[Path]:
-    """Where code was graded; others may have such folders too."""
-    return [path for path in sorted(folder.glob("evals-*")) if _is_ours_and_old(path)]
-
-
 def _is_ours_and_old(path: Path) -> bool:
+    """Return whether it is left of a grading of ours; others may have such folders too."""
     try:
         about = path.lstat()
     except OSError:  # it has just gone

@@ -14,8 +14,8 @@ from eval_pipeline.evaluation.runs import scope_of
 from eval_pipeline.evaluation.state import (
     JUDGEMENT_BRIEFS,
     PREDICTION_BRIEFS,
-    FinalPredictions,
     JudgeKey,
+    PredictionBrief,
     read_run,
 )
 from eval_pipeline.interop.remote.receive import keep_sighting
@@ -40,19 +40,20 @@ class KnownOfRun:
 
     def __init__(self, journal: Journal, run: Run) -> None:
         self.ids: set[str] = set()
-        self._finals = FinalPredictions(run.plan)
+        self._finals: dict[ItemKey, PredictionBrief] = {}
         self._has_score: dict[tuple[str, JudgeKey], bool] = {}
         for one in journal.read(PREDICTION_BRIEFS, run.model, run.run_id):
             self.ids.add(one.prediction_id)
-            self._finals.add(one)
+            before = self._finals.setdefault(one.key, one)
+            self._finals[one.key] = max(one, before, key=lambda brief: brief.finished_at)
         for verdict in journal.read(JUDGEMENT_BRIEFS, run.model, run.run_id):
             key = verdict.prediction_id, verdict.by
             self._has_score[key] = self._has_score.get(key, False) or verdict.score is not None
 
     def lacks(self, prediction: Prediction) -> Prediction | None:
         """Return the prediction as it is to be kept; None if the reply has a result already."""
-        final = self._finals.find(prediction.key)
-        if prediction.prediction_id in self.ids or (final and final.is_result):
+        final = self._finals.get(prediction.key)
+        if prediction.prediction_id in self.ids or (final and final.outcome.is_result):
             return None
         if final is None or final.finished_at < prediction.finished_at:
             return prediction
