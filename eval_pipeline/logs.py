@@ -18,7 +18,7 @@ _known: ContextVar[Mapping[str, str]] = ContextVar("known", default=MappingProxy
 
 @contextmanager
 def about(**facts: str) -> Iterator[None]:
-    """What is logged within, also by tasks and threads that begin there, is about this."""
+    """Add facts to what is logged within, also by tasks and threads that begin there."""
     before = _known.set({**_known.get(), **facts})
     try:
         yield
@@ -27,7 +27,7 @@ def about(**facts: str) -> Iterator[None]:
 
 
 def in_words(facts: Mapping[str, object]) -> str:
-    """The same for people who read it as a line."""
+    """Return the facts as people read them in a line."""
     return " ".join(f"{name}={fact}" for name, fact in facts.items())
 
 
@@ -39,13 +39,18 @@ class JsonLines(logging.Formatter):
         self._redact = redact
 
     def format(self, record: logging.LogRecord) -> str:
+        when = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        # Within a run Dagster puts its own words before the message.
+        dagster = getattr(record, "dagster_meta", None)
         told: dict[str, Any] = {
-            "time": _utc(record.created),
+            "time": when.replace("+00:00", "Z"),
             "level": record.levelname,
             "logger": record.name,
-            "message": _message(record),
-            **_about(record),
+            "message": str(dagster["orig_message"]) if dagster else record.getMessage(),
+            **_known.get(),
         }
+        if facts := getattr(record, FACTS, None):
+            told[FACTS] = facts
         if record.exc_info:
             told["error"] = self.formatException(record.exc_info)
         # As ASCII nothing in it ends the line, or is obeyed by a terminal.
@@ -53,7 +58,7 @@ class JsonLines(logging.Formatter):
 
 
 class _Lines(logging.StreamHandler[TextIO]):
-    """To stderr, whatever that is by then."""
+    """Writes to stderr, whatever that is by then."""
 
     def __init__(self) -> None:
         logging.Handler.__init__(self)
@@ -64,25 +69,9 @@ class _Lines(logging.StreamHandler[TextIO]):
 
 
 def write_lines(lines: JsonLines, logger: str = LOGGER) -> None:
-    """From now on what is logged there goes to stderr as such lines, each once."""
+    """Write what is logged there to stderr as such lines from now on, each once."""
     log = logging.getLogger(logger)
     known = [one for one in log.handlers if isinstance(one, _Lines)]
     for handler in known or [_Lines()]:
         handler.setFormatter(lines)
         log.addHandler(handler)
-
-
-def _message(record: logging.LogRecord) -> str:
-    """As it was said: within a run Dagster puts its own words before it."""
-    dagster = getattr(record, "dagster_meta", None)
-    return str(dagster["orig_message"]) if dagster else record.getMessage()
-
-
-def _about(record: logging.LogRecord) -> dict[str, Any]:
-    facts = getattr(record, FACTS, None)
-    return {**_known.get(), **({FACTS: facts} if facts else {})}
-
-
-def _utc(seconds: float) -> str:
-    when = datetime.fromtimestamp(seconds, UTC)
-    return when.isoformat(timespec="milliseconds").replace("+00:00", "Z")

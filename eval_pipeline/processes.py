@@ -10,35 +10,35 @@ EXPLAINED, GONE = 3, 4
 # Of the environment, which has keys in it.
 NEEDED = ("PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "PYTHONPATH", "SYSTEMROOT", "TEMP")
 # How package managers are told where their packages are, and how to get there.
-_TO_FETCH = ("PIP_", "NPM_CONFIG_", "BUN_CONFIG_", "SSL_CERT_", "NODE_EXTRA_CA_CERTS", "XDG_")
-# How container engines are found by their commands.
-_TO_CONTAIN = ("DOCKER_", "CONTAINER", "XDG_", "DBUS_")
+_FOR_FETCHING = ("PIP_", "NPM_CONFIG_", "BUN_CONFIG_", "SSL_CERT_", "NODE_EXTRA_CA_CERTS", "XDG_")
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY")
+# How container engines are found by their commands.
+_FOR_CONTAINERS = ("DOCKER_", "CONTAINER", "XDG_", "DBUS_")
 
 
 def without_keys() -> dict[str, str]:
-    """Of the environment what any process needs."""
+    """Return of the environment what any process needs."""
     return {name: os.environ[name] for name in NEEDED if name in os.environ}
 
 
 def to_fetch_with() -> dict[str, str]:
-    """The same, and what package managers need."""
-    asked = {
+    """Return the same, and what package managers need."""
+    for_fetching = {
         name: value
         for name, value in os.environ.items()
-        if name.upper().startswith(_TO_FETCH) or name.upper() in _PROXIES
+        if name.upper().startswith(_FOR_FETCHING) or name.upper() in _PROXIES
     }
-    return without_keys() | asked
+    return without_keys() | for_fetching
 
 
 def to_contain_with() -> dict[str, str]:
-    """The same, and what container engines need; no proxies, which podman would hand on."""
-    asked = {name: value for name, value in os.environ.items() if name.startswith(_TO_CONTAIN)}
-    return without_keys() | asked
+    """Return the same, and what container engines need; no proxies: podman would hand them on."""
+    found = {name: text for name, text in os.environ.items() if name.startswith(_FOR_CONTAINERS)}
+    return without_keys() | found
 
 
 def run_module(module: str, *words: str) -> subprocess.CompletedProcess[str]:
-    """Runs the module to its end; what it writes to stderr is for us."""
+    """Run the module to its end; what it writes to stderr is for us."""
     return subprocess.run(  # noqa: S603  (the modules are our own)
         [sys.executable, "-m", module, *words],
         cwd=Path(__file__).parents[1],
@@ -51,7 +51,7 @@ def run_module(module: str, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 def is_running(pid: int) -> bool:
-    """Whether there is a process of that number."""
+    """Return whether there is a process of that number, of whichever user."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -62,6 +62,6 @@ def is_running(pid: int) -> bool:
 
 
 def last_words(done: subprocess.CompletedProcess[str]) -> str:
-    """What it said at the end, or at least how it ended."""
+    """Return the last line of its stderr, or at least how it ended."""
     said = done.stderr.strip().splitlines()
     return said[-1] if said else f"exit code {done.returncode}"

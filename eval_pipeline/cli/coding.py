@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from eval_pipeline.cli.options import NoSandbox
 from eval_pipeline.cli.output import (
     End,
     complain,
-    console,
     end,
     open_warehouse,
     read_settings,
@@ -20,8 +22,6 @@ from eval_pipeline.cli.output import (
 )
 
 if TYPE_CHECKING:  # loading these takes a moment that `evals --help` does without
-    from rich.table import Table
-
     from eval_pipeline.evaluation.ablation import Ablation
     from eval_pipeline.gateways.demo.faults import Faults
     from eval_pipeline.records.coding import CodingTask
@@ -52,8 +52,6 @@ def prepare_toolchains(
 @toolchains.command("list")
 def list_toolchains() -> None:
     """Every toolchain with its version, and whether it is prepared."""
-    from rich.table import Table
-
     from eval_pipeline.suites.coding.toolchains.registry import TOOLCHAINS, home_of
 
     data, table = read_settings().data, Table("toolchain", "version", "prepared", "steps")
@@ -208,7 +206,7 @@ async def _validated(tasks: "Sequence[CodingTask]", settings: "Settings") -> "li
 
     # Fresh: to check graders is to run them.
     graders = CodeGraderFactory(settings, fresh=True)
-    found, at_a_terminal = [], console().is_terminal
+    found, at_a_terminal = [], Console().is_terminal
     async for result in validate(tasks, await graders.open(tasks)):
         found.append(result)
         if at_a_terminal or not result.is_right:
@@ -218,11 +216,8 @@ async def _validated(tasks: "Sequence[CodingTask]", settings: "Settings") -> "li
     return sorted(found, key=lambda one: (one.task.suite, one.task.id, not one.must_pass))
 
 
-def _table(results: "Sequence[Validated]") -> "Table":
+def _table(results: "Sequence[Validated]") -> Table:
     """Return a row per task: what became of the reference, and of how many wrong answers."""
-    from rich.table import Table
-    from rich.text import Text
-
     from eval_pipeline.suites.coding.validate import not_passed
 
     table = Table("task", "reference", "its steps", "tests", "wrong answers fail", "s")

@@ -21,6 +21,7 @@ from eval_pipeline.cli.output import (
     results,
     say,
 )
+from eval_pipeline.errors import RunError
 
 if TYPE_CHECKING:  # imported late: `evals --help` does without these
     from eval_pipeline.interop.convex_scores.load import Imported
@@ -121,7 +122,6 @@ def inspect(
     Every reply is a sample with prompt, target, output, scores and steps. What could not be asked
     or judged is an error there, never a 0.
     """
-    from eval_pipeline.errors import RunError
     from eval_pipeline.interop.inspect.export import RunToLog, export_log
     from eval_pipeline.results.runs import find_runs
     from eval_pipeline.results.user_query import in_words
@@ -218,7 +218,7 @@ def zenmux(
     damaged file is named and left out, and the command then ends with 1.
     """
     from eval_pipeline.interop.zenmux.convert import compared
-    from eval_pipeline.interop.zenmux.load import Importer
+    from eval_pipeline.interop.zenmux.load import OWN, Importer
     from eval_pipeline.interop.zenmux.read import results_folders
 
     settings = read_settings(writes=True)
@@ -247,8 +247,9 @@ def zenmux(
     else:
         for file, problem in problems:
             complain(f"Left out: {file}: {problem}")
-        _print_taken(taken, importer.warning)
-        say(*_number_lines(numbers))
+        if importer.warning and any(run.suite == OWN for run in taken):
+            complain(importer.warning)
+        say(*_taken_lines(taken, numbers))
     end(End.FAILED if problems else End.DONE)
 
 
@@ -261,21 +262,16 @@ def _taken_line(run: "Taken") -> str:
     )
 
 
-def _print_taken(taken: "Sequence[Taken]", warning: str | None) -> None:
+def _taken_lines(taken: "Sequence[Taken]", numbers: "Sequence[Compared]") -> Iterator[str]:
     from eval_pipeline.interop.zenmux.load import OWN
 
     changed = sum(run.is_changed for run in taken)
-    say(f"{len(taken)} runs, {changed} of them with something new.")
+    yield f"{len(taken)} runs, {changed} of them with something new."
     if any(run.suite == OWN for run in taken):
-        if warning:
-            complain(warning)
-        say(
+        yield (
             f"No suite of the settings has these questions, so they are in the suite {OWN}, by "
             "their ids alone: the numbers are there, but nothing more can be asked or judged."
         )
-
-
-def _number_lines(numbers: "Sequence[Compared]") -> Iterator[str]:
     if numbers:
         same = sum(one.same for one in numbers)
         yield f"Its own summary has numbers of {len(numbers)} models; {same} are the same here."

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import RenderableType
 
@@ -49,10 +49,6 @@ from eval_pipeline.suites.benchmark import load_benchmark
 from eval_pipeline.suites.listing import check_filter
 from eval_pipeline.text import printable
 
-if TYPE_CHECKING:  # only for --dry-run
-    from eval_pipeline.evaluation.plan import ModelPlan
-
-
 COMMAND = "evals/command"
 """The tag by which Dagster's history tells what was typed."""
 # Dagster's storage would log every Ctrl-C with a traceback; it is raised all the same.
@@ -85,7 +81,7 @@ def start(
     evaluation = _tagged(evaluation, settings, judge=judge)
     evaluation.apply(settings)  # what is wrong is better reported before anything is done
     if dry_run:
-        _print_plans(_planned(settings, evaluation), as_json=as_json)
+        _print_plans(settings, evaluation, as_json=as_json)
     else:
         carry_out(settings, partial(_evaluate, settings, [evaluation]), as_json=as_json)
 
@@ -105,7 +101,7 @@ def repair(
         _tagged(_continuing(group, judging, limits), settings, judge=judge)
         for group in _launchable(runs)
     ]
-    work = partial(_evaluate if ask else _judge, settings, evaluations)
+    work = partial(_evaluate, settings, evaluations, ask=ask)
     return carry_out(settings, work, as_json=as_json)
 
 
@@ -142,25 +138,20 @@ def start_job(
     carry_out(settings, work, as_json=as_json)
 
 
-def _evaluate(settings: Settings, evaluations: list[Evaluation], instance: Instance) -> list[str]:
-    return [failure for one in evaluations for failure in evaluate_all(settings, instance, one)]
-
-
-def _judge(settings: Settings, evaluations: list[Evaluation], instance: Instance) -> list[str]:
-    return [
-        failure
-        for one in evaluations
-        if one.judging is not None
-        for failure in judge_all(settings, instance, one.judging, one.models, one.tags)
-    ]
+def _evaluate(
+    settings: Settings, evaluations: list[Evaluation], instance: Instance, *, ask: bool = True
+) -> list[str]:
+    failures = []
+    for one in evaluations:
+        if ask:
+            failures += evaluate_all(settings, instance, one)
+        elif one.judging is not None:
+            failures += judge_all(settings, instance, one.judging, one.models, one.tags)
+    return failures
 
 
 def carry_out(
-    settings: Settings,
-    work: Work,
-    *,
-    as_json: bool,
-    tell: Callable[..., None] = conclude,
+    settings: Settings, work: Work, *, as_json: bool, tell: Callable[..., None] = conclude
 ) -> None:
     """Do the work while progress is shown; `tell` sums it up, as `conclude` does, and exits."""
     refuse_production(settings)
@@ -228,8 +219,9 @@ def command(settings: Settings) -> dict[str, str]:
     return {COMMAND: settings.redact(printable(typed))}
 
 
-def _planned(settings: Settings, evaluation: Evaluation) -> "list[ModelPlan]":
-    """Return what the launch would do; nothing is kept, and no model is asked."""
+def _print_plans(settings: Settings, evaluation: Evaluation, *, as_json: bool) -> None:
+    """Print what the launch would do; nothing is kept, and no model is asked."""
+    from eval_pipeline.evaluation import plan_table as tables
     from eval_pipeline.evaluation.plan import draw_up
 
     journal, set_here = open_journal(settings), evaluation.apply(settings)
@@ -246,23 +238,13 @@ def _planned(settings: Settings, evaluation: Evaluation) -> "list[ModelPlan]":
     if asking.only_failed:
         launch = launch.for_failed()
     judging = evaluation.judging is not None
-    return run_async(draw_up(set_here, models, benchmark, launch, journal, judging=judging))
-
-
-def _print_plans(plans: "list[ModelPlan]", *, as_json: bool) -> None:
-    from eval_pipeline.evaluation import plan_table as tables
-
+    plans = run_async(draw_up(set_here, models, benchmark, launch, journal, judging=judging))
     document, lines = tables.as_json(plans), tables.plan_lines(plans)
     report(document, tables.plan_table(plans), *lines, as_json=as_json)
 
 
 def start_analysis(
-    name: str | None,
-    models: Sequence[str],
-    *,
-    fresh: bool,
-    budget_usd: float | None,
-    as_json: bool,
+    name: str | None, models: Sequence[str], *, fresh: bool, budget_usd: float | None, as_json: bool
 ) -> None:
     """Analyse the failures of these runs; where there are none, say so."""
     settings = read_settings(writes=True)

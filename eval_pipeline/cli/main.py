@@ -15,9 +15,7 @@ from eval_pipeline.cli import (
     analyze,
     coding,
     data,
-    doctor,
     exchange,
-    query,
     results,
     run,
     show,
@@ -50,11 +48,11 @@ for panel, commands in {
     "Run": (run.run, run.fix, run.job, analyze.analyze),
     "Look": (
         *(show.list_items, show.models, show.due, show.status, show.runs, show.show_item),
-        *(analyze.failures, analyze.debug, web.view, doctor.doctor),
+        *(analyze.failures, analyze.debug, web.view, show.doctor),
     ),
     "Numbers": (results.leaderboard, results.metrics, results.compare),
     "Data": (
-        *(analyze.classify, query.query, data.delete, data.prune),
+        *(analyze.classify, data.query, data.delete, data.prune),
         *(exchange.push, exchange.sync, data.rebuild, data.schema),
     ),
     "Suites": (coding.new, coding.validate_answers, coding.ablate, coding.demo_server),

@@ -99,9 +99,6 @@ class RunChoice:
         return ["run", *(word for flag, value in options if value for word in (flag, value))]
 
 
-Step = Callable[[RunChoice], RunChoice | None]
-
-
 def menu(app: typer.Typer) -> None:
     """Ask what to do, and do it by calling the command that is shown."""
     settings = read_settings()
@@ -172,7 +169,7 @@ def _choose_run(settings: Settings) -> list[str] | None:
     count = f"How many items of each suite at most? (Enter: {settings.plan.max_samples or 'all'})"
     limit = "no limit" if usd is None else f"{usd:g}"
     budget = f"Stop after how many US dollars? (Enter: {limit})"
-    steps: list[Step] = [
+    steps: list[Callable[[RunChoice], RunChoice | None]] = [
         lambda wanted: _with(wanted, "models", tick("Which models?", model_lines(models))),
         lambda wanted: _with_part(wanted, items, settings),
         lambda wanted: _with(
@@ -284,13 +281,13 @@ def part_lines(items: Sequence[Brief], *, narrowed: bool) -> list[Choice]:
     """Return the ways to choose items, of those that the settings choose."""
     whole = "everything that the settings choose" if narrowed else "everything"
     suites, categories = {one.key.suite for one in items}, {one.category for one in items}
-    parts = [
+    several = f"some of {len(suites)} suites"
+    return [
         Choice(f"{whole}, of {_count(len(items), 'item')}", EVERYTHING),
-        Choice(f"some of {_count(len(suites), 'suite')}", SUITES),
+        *([Choice(several, SUITES)] if len(suites) > 1 else []),
         Choice(f"some of {_count(len(categories), 'category', 'categories')}", CATEGORIES),
         Choice("single items", ITEMS),
     ]
-    return [one for one in parts if one.value != SUITES or len(suites) > 1]
 
 
 def name_lines(part: str, items: Sequence[Brief]) -> list[Choice]:
@@ -309,7 +306,14 @@ def experiment_lines(settings: Settings) -> list[Choice]:
 
 def run_lines(launches: Iterable[UnfinishedLaunch]) -> list[Choice]:
     """Return each launch by its id, with what is missing."""
-    return [Choice(printable(_lacking(one)), one.run_id) for one in launches]
+    lines = []
+    for one in launches:
+        models = one.model if one.models == 1 else f"{one.models} models"
+        lacks = {"not asked": one.not_asked, "failed": one.failed, "not judged": one.not_judged}
+        told = ", ".join(f"{number} {what}" for what, number in lacks.items() if number)
+        about = f"{one.opened_at:%Y-%m-%d %H:%M}  {models}, {one.experiment}: {told}"
+        lines.append(Choice(printable(f"{one.run_id[:8]}  {about}"), one.run_id))
+    return lines
 
 
 def finish(launch: UnfinishedLaunch) -> list[str]:
@@ -325,16 +329,13 @@ def repeat_failed(runs: Sequence[FoundRun], selected: Iterable[str]) -> list[str
     return ["run", "--failed", *RunChoice(named, experiment=runs[0].experiment).words()[1:]]
 
 
-def check_count(text: str) -> bool | str:
-    """Return True for a number of items, or nothing; else the complaint."""
-    fits = re.fullmatch(r"0*[1-9]\d*|", text.strip(), re.ASCII)
-    return bool(fits) or "A whole number, or nothing."
+def _check(pattern: str, complaint: str) -> Callable[[str], bool | str]:
+    """Return what returns True for a text that fits, else the complaint."""
+    return lambda text: bool(re.fullmatch(pattern, text.strip(), re.ASCII)) or complaint
 
 
-def check_amount(text: str) -> bool | str:
-    """Return True for an amount of money, or nothing; else the complaint."""
-    fits = re.fullmatch(r"(?=.*[1-9])\d{0,12}(\.\d{0,6})?|", text.strip(), re.ASCII)
-    return bool(fits) or "An amount such as 2.50, or nothing."
+check_count = _check(r"0*[1-9]\d*|", "A whole number, or nothing.")
+check_amount = _check(r"(?=.*[1-9])\d{0,12}(\.\d{0,6})?|", "An amount such as 2.50, or nothing.")
 
 
 def _about(one: SelectableModel) -> str:
@@ -348,15 +349,6 @@ def _about(one: SelectableModel) -> str:
     done = "" if one.accuracy is None else f"last {one.accuracy:.1%} of {one.judged}"
     simulated = "simulated" if one.model.simulated else ""
     return ", ".join(filter(None, (price, done, simulated)))
-
-
-def _lacking(launch: UnfinishedLaunch) -> str:
-    models = launch.model if launch.models == 1 else f"{launch.models} models"
-    counts = launch.not_asked, launch.failed, launch.not_judged
-    names = ("not asked", "failed", "not judged")
-    lacks = ", ".join(f"{n} {what}" for n, what in zip(counts, names, strict=True) if n)
-    when = f"{launch.opened_at:%Y-%m-%d %H:%M}"
-    return f"{launch.run_id[:8]}  {when}  {models}, {launch.experiment}: {lacks}"
 
 
 def _aligned(rows: Sequence[tuple[str, str]]) -> list[Choice]:

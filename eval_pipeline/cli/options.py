@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from eval_pipeline.cli.output import read_settings
+from eval_pipeline.errors import RunError
+from eval_pipeline.text import printable, unknown
 
 if TYPE_CHECKING:  # imported late: `evals --help` does without this
     from eval_pipeline.settings.settings import Settings
@@ -51,18 +53,27 @@ def classifications(incomplete: str) -> list[str]:
     return [name for name in Classification if name.startswith(incomplete.upper())]
 
 
-def validate_filter(pattern: str | None) -> str | None:
-    """Return the pattern if it is a regular expression."""
-    from eval_pipeline.settings.sections import Plan
+def _validation(table: str, field: str) -> Callable[[Any], Any]:
+    """Return what refuses a value that the settings would refuse in that field."""
 
-    return pattern if pattern is None else _validated(Plan, "test_filter", pattern)
+    def validate(value: Any) -> Any:
+        from pydantic import ValidationError
+
+        from eval_pipeline.settings import sections
+
+        if value is None:
+            return None
+        try:
+            return getattr(getattr(sections, table)(**{field: value}), field)
+        except ValidationError as error:
+            message = error.errors()[0]["msg"].removeprefix("Value error, ")
+            raise typer.BadParameter(f"{message}.") from None
+
+    return validate
 
 
-def validate_budget(usd: float | None) -> float | None:
-    """Return the amount if a run can reach it."""
-    from eval_pipeline.settings.sections import Budget
-
-    return usd if usd is None else _validated(Budget, "usd_per_run", usd)
+validate_filter = _validation("Plan", "test_filter")
+validate_budget = _validation("Budget", "usd_per_run")
 
 
 def validate_experiment(name: str | None) -> str | None:
@@ -83,8 +94,6 @@ def refuse_contradictions(
     chosen: Mapping[str, Any], *, resume: str | None, fresh: bool, failed: bool
 ) -> None:
     """Refuse wrong settings, and options of `evals run` that exclude each other."""
-    from eval_pipeline.errors import RunError
-
     read_settings()
     if fresh and failed:
         raise RunError("--failed asks anew already: leave out --fresh.")
@@ -95,19 +104,7 @@ def refuse_contradictions(
         )
 
 
-def _validated(table: type[Any], field: str, value: Any) -> Any:
-    from pydantic import ValidationError
-
-    try:
-        return getattr(table(**{field: value}), field)
-    except ValidationError as error:
-        message = error.errors()[0]["msg"].removeprefix("Value error, ")
-        raise typer.BadParameter(f"{message}.") from None
-
-
 def _require_known(noun: str, names: Iterable[str], known: Collection[str]) -> None:
-    from eval_pipeline.text import printable, unknown
-
     for name in names:
         if name not in known:
             raise typer.BadParameter(printable(unknown(noun, name, sorted(known))))
@@ -155,9 +152,7 @@ RunOrLatest = Annotated[
 RunOrLatestOfEach = Annotated[
     str | None,
     typer.Argument(
-        metavar="[RUN]",
-        help="A run; by default the latest one of each model.",
-        autocompletion=runs,
+        metavar="[RUN]", help="A run; by default the latest one of each model.", autocompletion=runs
     ),
 ]
 Item = Annotated[str, typer.Argument(help="An item, or suite/item.", autocompletion=items)]
@@ -165,8 +160,7 @@ Sample = Annotated[
     int | None, typer.Option(min=0, help="Which sample, if it was asked several times.")
 ]
 OnlyModels = Annotated[
-    list[str] | None,
-    typer.Option("-m", "--model", help="Only of this model; may be given again."),
+    list[str] | None, typer.Option("-m", "--model", help="Only of this model; may be given again.")
 ]
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
+from rich.console import Console, RenderableType
 
 from eval_pipeline.errors import MendableError
 from eval_pipeline.logs import JsonLines
@@ -24,7 +25,6 @@ from eval_pipeline.text import printable
 
 if TYPE_CHECKING:  # imported late: `evals --help` does without these
     import duckdb
-    from rich.console import Console, RenderableType
 
     from eval_pipeline.evaluation.item import Section
     from eval_pipeline.journal import Stream
@@ -69,29 +69,20 @@ def end_in_order() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def console() -> "Console":
-    """Return the terminal, or the pipe, that the command writes to."""
-    from rich.console import Console
-
-    return Console()
-
-
 def say(*texts: str) -> None:
     """Print texts as they are: what looks like markup may be part of somebody's name."""
     for text in texts:
         typer.echo(printable(text))
 
 
-def show(*parts: "RenderableType") -> None:
-    """Print tables and texts; without a terminal, tables are as wide as they need to be."""
-    from rich.console import Console
-
-    terminal = console()
+def show(*parts: RenderableType | None) -> None:
+    """Print the tables and texts there are; in a file, tables are as wide as they need to be."""
+    terminal = Console()
     wide = terminal if terminal.is_terminal else Console(width=WIDE)
     for part in parts:
         if isinstance(part, str):
             say(part)
-        else:
+        elif part is not None:
             wide.print(part)
 
 
@@ -101,7 +92,7 @@ def print_json(value: object) -> None:
     typer.echo(escaped(json.dumps(_plain(value), indent=2, ensure_ascii=False)))
 
 
-def report(document: object, *parts: "RenderableType", as_json: bool) -> None:
+def report(document: object, *parts: RenderableType | None, as_json: bool) -> None:
     """Print the document for programs, or else the parts for people."""
     if as_json:
         print_json(document)

@@ -208,11 +208,7 @@ def _totals(glance: Glance, elapsed: str, width: int) -> Iterator[str]:
 
 
 def _budget(budget: Budget) -> str:
-    limits = {
-        "run": budget.usd_per_run,
-        "model": budget.usd_per_model,
-        "day": budget.usd_per_day,
-    }
+    limits = {"run": budget.usd_per_run, "model": budget.usd_per_model, "day": budget.usd_per_day}
     parts = [f"{dollars(usd)} per {name}" for name, usd in limits.items() if usd is not None]
     return f"budget {', '.join(parts)}" if parts else ""
 

@@ -6,24 +6,17 @@ import typer
 
 from eval_pipeline.cli import options
 from eval_pipeline.cli.options import AsJson, RunOrLatest
-from eval_pipeline.cli.output import (
-    open_warehouse,
-    print_json,
-    read_settings,
-    report,
-    say,
-    show,
-)
+from eval_pipeline.cli.output import open_warehouse, print_json, read_settings, report, say, show
 from eval_pipeline.cli.show import NO_RUNS
 
 if TYPE_CHECKING:  # imported late: `evals --help` does without these
     import duckdb
 
-    from eval_pipeline.results.comparisons import Side, SideBySide
-    from eval_pipeline.results.stats.intervals import Interval
+    from eval_pipeline.results.comparisons import SideBySide
 
 
 MINT = "evals benchmark mint"
+_SIDE = ("model", "experiment", "run_ids", "samples", "simulated")
 _PAIRED = ("items", "difference", "standard_error", "better", "worse", "test", "p_value")
 benchmark = typer.Typer(no_args_is_help=True, help="What is measured, version by version.")
 
@@ -108,8 +101,7 @@ def compare(
     a: Annotated[
         str,
         typer.Argument(
-            help="A model on the leaderboard, a run, or model@run.",
-            autocompletion=options.models,
+            help="A model on the leaderboard, a run, or model@run.", autocompletion=options.models
         ),
     ],
     b: Annotated[str, typer.Argument(help="The other one.", autocompletion=options.models)],
@@ -128,8 +120,8 @@ def compare(
     experiment = experiment or read_settings().experiment
     with open_warehouse().reading() as db:
         found = compare_sides(db, a, b, experiment=experiment, judge=judge)
-    table = [differences_table(found, items)] if found.differences and items else []
-    report(_comparison(found), *comparison_lines(found), *table, as_json=as_json)
+    table = differences_table(found, items) if found.differences and items else None
+    report(_comparison(found), *comparison_lines(found), table, as_json=as_json)
 
 
 @benchmark.command("mint")
@@ -172,20 +164,23 @@ def _comparison(found: "SideBySide") -> dict[str, object]:
     """Return all that is known of it, under the names of the table `comparisons`."""
     from eval_pipeline.results.stats.intervals import LEVEL
 
-    paired = found.compared.paired
+    paired, sides = found.compared.paired, {"a": found.a, "b": found.b}
+    intervals = {"difference": paired.interval, "bootstrap": paired.bootstrap}
     p_value = paired.p_value if found.corrected is None else found.corrected
     return {
         "benchmark_version": found.a.benchmark_version,
         "judge": found.judge.judge,
         "judge_version": found.judge.version,
         "is_official": found.is_official,
-        **_side(found.a, "a"),
-        **_side(found.b, "b"),
+        **{f"{name}_{x}": getattr(side, name) for x, side in sides.items() for name in _SIDE},
         "accuracy_a": found.compared.accuracy_a,
         "accuracy_b": found.compared.accuracy_b,
         **{name: getattr(paired, name) for name in _PAIRED},
-        **_ends("difference", paired.interval),
-        **_ends("bootstrap", paired.bootstrap),
+        **{
+            f"{name}_{end}": getattr(interval, end, None)
+            for name, interval in intervals.items()
+            for end in ("low", "high")
+        },
         "standard_error_clustered": found.compared.standard_error_clustered,
         "p_adjusted": found.corrected,
         "significant": p_value < LEVEL,
@@ -193,13 +188,3 @@ def _comparison(found: "SideBySide") -> dict[str, object]:
         "detectable": paired.detectable(found.pairs or 1),
         "differences": found.differences,
     }
-
-
-def _side(side: "Side", letter: str) -> dict[str, object]:
-    names = ("model", "experiment", "run_ids", "samples", "simulated")
-    return {f"{name}_{letter}": getattr(side, name) for name in names}
-
-
-def _ends(name: str, interval: "Interval | None") -> dict[str, float | None]:
-    low, high = (None, None) if interval is None else (interval.low, interval.high)
-    return {f"{name}_low": low, f"{name}_high": high}

@@ -32,8 +32,7 @@ ExcludedModels = Annotated[
     which_option(metavar="MODEL", help="Leave out these models.", autocompletion=options.models),
 ]
 ExcludedProviders = Annotated[
-    list[str] | None,
-    which_option(metavar="PROVIDER", help="Leave out what these providers serve."),
+    list[str] | None, which_option(metavar="PROVIDER", help="Leave out what these providers serve.")
 ]
 Suites = Annotated[
     list[str] | None,
@@ -48,10 +47,7 @@ Suites = Annotated[
 Categories = Annotated[
     list[str] | None,
     which_option(
-        *("-c", "--category"),
-        metavar="CATEGORY",
-        help=CATEGORY,
-        autocompletion=options.categories,
+        *("-c", "--category"), metavar="CATEGORY", help=CATEGORY, autocompletion=options.categories
     ),
 ]
 Filter = Annotated[

@@ -1,13 +1,19 @@
-"""The `evals` commands that tell what there is and how it went."""
+"""The `evals` commands that show what there is, how it went, and whether all is set up."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.console import Console, Group
+from rich.table import Table
+from rich.text import Text
 
 from eval_pipeline.cli import options
 from eval_pipeline.cli.options import AsJson, Item, RunOrLatest, Sample
 from eval_pipeline.cli.output import (
+    End,
+    end,
     open_warehouse,
     page_through,
     print_json,
@@ -17,9 +23,12 @@ from eval_pipeline.cli.output import (
     say,
     show,
 )
+from eval_pipeline.text import printable, unknown
 
-if TYPE_CHECKING:  # imported late: `evals --help` does without this
+if TYPE_CHECKING:  # imported late: `evals --help` does without these
+    from eval_pipeline.evaluation.doctor.report import Check, Topic
     from eval_pipeline.results.runs import Row
+    from eval_pipeline.settings.settings import Settings
 
 NO_RUNS = "There is no run yet: evals run"
 NO_CATALOG = (
@@ -29,6 +38,9 @@ NO_CATALOG = (
 LONGEST_QUESTION = 60
 FEW = 20
 """So many failed replies of a run are told of each kind, unless all are asked for."""
+_MARKS = {"ok": ("✓", "green"), "warning": ("!", "bold yellow"), "wrong": ("✗", "bold red")}
+_NAMES = 20
+"""Columns for the names, alike in all topics."""
 Model = Annotated[
     str | None, typer.Option("-m", "--model", help="Only models with this in the id.")
 ]
@@ -69,9 +81,8 @@ def list_items(
         tables = suites_table(suites), experiments_table(experiments)
         return report(document, *tables, as_json=as_json)
     items = list(listing.items(benchmark, suite=suite, category=category, pattern=pattern or ""))
-    table = [items_table(items, LONGEST_QUESTION)] if items else []
-    count = f"Items: {len(items)} of {len(benchmark.items)}."
-    return report(items, *table, count, as_json=as_json)
+    table = items_table(items, LONGEST_QUESTION) if items else None
+    return report(items, table, f"Items: {len(items)} of {len(benchmark.items)}.", as_json=as_json)
 
 
 def models(
@@ -88,7 +99,6 @@ def models(
     """List the models that gateways offer: prices, abilities, which are selected."""
     from eval_pipeline.results.runs import chosen_models, model_rows
     from eval_pipeline.results.tables.listing import models_table
-    from eval_pipeline.text import unknown
 
     if only_due:
         return due(as_json=as_json)
@@ -118,11 +128,12 @@ def due(*, as_json: AsJson = False) -> None:
     settings = read_settings()
     with dagster_instance(settings) as instance:
         decisions = decide_all(settings, instance, now())
-    if as_json:
-        return print_json([vars(one) for one in for_people(decisions)])
-    if decisions:
-        show(due_table(one.row for one in for_people(decisions)))
-    return say(summed_up(decisions) if decisions else NOBODY)
+    report(
+        [vars(one) for one in for_people(decisions)],
+        due_table(one.row for one in for_people(decisions)) if decisions else NOBODY,
+        summed_up(decisions) if decisions else None,
+        as_json=as_json,
+    )
 
 
 def runs(
@@ -141,8 +152,8 @@ def runs(
     with results(settings) as db:
         known = run_rows(db, at_work, judges=named_judges(settings.judge), model=model)
     rows = known[:limit]
-    more = [f"{len(known) - limit} more: --limit {len(known)}"] if len(known) > limit else []
-    report(rows, runs_table(rows) if rows else NO_RUNS, *more, as_json=as_json)
+    more = f"{len(known) - limit} more: --limit {len(known)}" if len(known) > limit else None
+    report(rows, runs_table(rows) if rows else NO_RUNS, more, as_json=as_json)
 
 
 def status(
@@ -209,10 +220,8 @@ def _show_status(rows: "Sequence[Row]", title: str) -> None:
 
     show(tables.status_table(rows, title))
     for row in rows:
-        if row.get("categories"):
-            show(tables.categories_table(row))
-        if row.get("steps"):
-            show(steps_table(row["steps"]))
+        show(tables.categories_table(row) if row.get("categories") else None)
+        show(steps_table(row["steps"]) if row.get("steps") else None)
     say(*tables.steps_left(rows))
 
 
@@ -225,3 +234,73 @@ def _show_failed(rows: "Sequence[Row]", replies: "Sequence[Row]") -> None:
         say(tables.failed_line(row, failed))
         if failed:
             show(*tables.failed_tables(failed), tables.show_line(failed[0]))
+
+
+def doctor(
+    *,
+    offline: Annotated[
+        bool, typer.Option("--offline", help="Ask no gateway and no hub for anything.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Check keys, gateways, sandbox, toolchains, disk, locks and versions; say what to do."""
+    found, at_a_terminal = [], Console().is_terminal
+    for topic in _topics(offline=offline):
+        found.append(topic)
+        if not as_json and topic.findings:
+            _tell(topic, at_a_terminal=at_a_terminal)
+    checks = [{"topic": topic.name, **asdict(one)} for topic in found for one in topic.findings]
+    states = [one["state"] for one in checks]
+    wrong, warnings = states.count("wrong"), states.count("warning")
+    begins = "" if wrong else " An evaluation can begin."
+    told = f"{len(states)} looked at: {wrong} wrong, {warnings} to be warned of.{begins}"
+    report({"ok": not wrong, "checks": checks}, told, as_json=as_json)
+    end(End.FAILED if wrong else End.DONE)
+
+
+def _topics(*, offline: bool) -> "Iterator[Topic]":
+    """Yield the installation first: if it does not fit, the rest may not even load."""
+    from eval_pipeline.evaluation.doctor.report import (
+        SET_UP,
+        Topic,
+        installation_checks,
+        look_at,
+        wrong,
+    )
+
+    yield look_at("installation", installation_checks())
+    try:
+        from eval_pipeline.evaluation.doctor.checkup import check_up
+    except ImportError as error:
+        yield Topic("code", [wrong("eval_pipeline", f"It can not be loaded ({error}).", SET_UP)])
+        return
+    yield from check_up(offline=offline, besides=_of_dagster)
+
+
+def _of_dagster(settings: "Settings") -> "Sequence[Check]":
+    from eval_pipeline.defs.instance import dagster_checks
+
+    return dagster_checks(settings)
+
+
+def _tell(topic: "Topic", *, at_a_terminal: bool) -> None:
+    """Print marks and colours for people; in a pipe, a line for each."""
+    if at_a_terminal:
+        return show(_block(topic))
+    for one in topic.findings:
+        advice = f" To do: {one.advice}" if one.advice else ""
+        say(f"{one.state.value:<7}  {topic.name}: {one.name}: {one.found}{advice}")
+    return None
+
+
+def _block(topic: "Topic") -> Group:
+    table = Table.grid(padding=(0, 1, 0, 0))
+    table.add_column(width=1)
+    table.add_column(width=_NAMES, overflow="fold")
+    table.add_column(overflow="fold")
+    for one in topic.findings:
+        words = Text(printable(one.found))
+        if one.advice:
+            words.append(f"\n→ {printable(one.advice)}", "bold")
+        table.add_row(Text(*_MARKS[one.state.value]), Text(printable(one.name)), words)
+    return Group(Text(topic.name, "bold"), table)

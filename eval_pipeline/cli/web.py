@@ -4,16 +4,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.table import Table
 
 from eval_pipeline.cli.options import AsJson
-from eval_pipeline.cli.output import (
-    complain,
-    print_json,
-    read_settings,
-    report,
-    results,
-    say,
-)
+from eval_pipeline.cli.output import complain, print_json, read_settings, report, results, say
 
 if TYPE_CHECKING:  # imported late: `evals --help` does without these
     from eval_pipeline.defs.instance import Waiting
@@ -108,8 +102,6 @@ def create(
 @tokens.command("list")
 def list_tokens(*, as_json: AsJson = False) -> None:
     """Every token with what it is for and when it was used last."""
-    from rich.table import Table
-
     found, table = _tokens().list(), Table("name", "scopes", "created", "last used")
     for one in found:
         used = f"{one.last_used_at:%Y-%m-%d %H:%M}" if one.last_used_at else "never"
