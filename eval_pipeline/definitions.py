@@ -6,14 +6,16 @@ from eval_pipeline.defs.assets import build_graph
 from eval_pipeline.defs.automation import build_automation
 from eval_pipeline.defs.jobs import build_jobs
 from eval_pipeline.defs.schedules import build_schedules
-from eval_pipeline.defs.sensors import build_sensors
+from eval_pipeline.defs.sensors import build_dead_runs, build_discovery, build_notifications
 from eval_pipeline.logs import JsonLines, write_lines
 from eval_pipeline.settings.settings import Settings
 
 
 def build_definitions(settings: Settings) -> dg.Definitions:
     """Return the assets, and everything that materializes them: jobs, schedules, sensors."""
-    parts = (build_graph, build_jobs, build_automation, build_schedules, build_sensors)
+    materialized_by = (build_jobs, build_automation, build_schedules)
+    watching = (build_discovery, build_dead_runs, build_notifications)
+    parts = (build_graph, *materialized_by, *watching)
     return dg.Definitions.merge(*(build(settings) for build in parts))
 
 

@@ -16,7 +16,7 @@ from eval_pipeline.definitions import build_definitions
 from eval_pipeline.defs.sensors import (
     SILENT,
     WORDS,
-    _runs_of,
+    _is_ours,
     build_dead_runs,
     close_dead_runs,
     close_silent_runs,
@@ -297,7 +297,7 @@ def test_only_runs_of_this_code_location_are_ours() -> None:
         "their __ASSET_JOB": dg.DagsterRun("__ASSET_JOB", asset_selection={dg.AssetKey("theirs")}),
     }
 
-    ours = [name for name, run in runs.items() if _runs_of(context)(run)]
+    ours = [name for name, run in runs.items() if _is_ours(context, run)]
 
     assert ours == ["launched here", "evaluate", "__ASSET_JOB"]
 

@@ -3,7 +3,6 @@
 import json
 import re
 import shlex
-import shutil
 import subprocess
 from collections.abc import Iterator
 from importlib.metadata import requires
@@ -12,10 +11,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import dagster as dg
 import pytest
 import typer
 import yaml
-from dagster._core.instance.ref import InstanceRef
+
+# Only `dagster` processes read a workspace: there is no public way to load one.
 from dagster._core.workspace.load import location_origins_from_yaml_paths
 from packaging.requirements import Requirement
 
@@ -274,19 +275,22 @@ def test_an_instance_differs_from_ours_in_where_things_are(name: str) -> None:
 def test_dagster_takes_the_instance(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shutil.copy(DEPLOY / name, tmp_path / "dagster.yaml")
+    config = load(DEPLOY / name)
+    # Without tables to create, Dagster does not connect.
+    config["storage"]["postgres"]["should_autocreate_tables"] = False
+    (tmp_path / "dagster.yaml").write_text(yaml.safe_dump(config))
     for variable in re.findall(r"env: ([A-Z_]+)", (DEPLOY / name).read_text("utf-8")):
         monkeypatch.setenv(variable, PLACES.get(variable, str(tmp_path / variable)))
-    launcher = load(DEPLOY / name)["run_launcher"]["module"]
-    missing = [module for module in ("dagster_postgres", launcher) if not find_spec(module)]
+    launcher = config["run_launcher"]
+    modules = ("dagster_postgres", launcher["module"])
+    missing = [module for module in modules if not find_spec(module)]
     if missing:
         pytest.skip(f"{missing[0]} is not installed: it comes with an extra")
 
-    reference = InstanceRef.from_dir(str(tmp_path))
-
-    assert reference.run_launcher is not None
-    assert type(reference.run_launcher).__name__ == load(DEPLOY / name)["run_launcher"]["class"]
-    assert reference.storage_data and reference.storage_data.module_name == "dagster_postgres"
+    with dg.DagsterInstance.from_config(str(tmp_path)) as instance:
+        assert type(instance.run_launcher).__name__ == launcher["class"]
+        assert type(instance.run_storage).__name__ == "PostgresRunStorage"
+        assert type(instance.event_log_storage).__name__ == "PostgresEventLogStorage"
 
 
 def test_dagster_finds_the_code_location(monkeypatch: pytest.MonkeyPatch) -> None:

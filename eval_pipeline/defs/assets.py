@@ -1,7 +1,7 @@
 """The assets, top to bottom in the order of the picture in the README."""
 
-from collections.abc import Coroutine, Sequence
-from typing import Any
+import sys
+from functools import partial
 
 import dagster as dg
 
@@ -46,17 +46,16 @@ from eval_pipeline.evaluation.catalog import look_up, refresh
 from eval_pipeline.evaluation.judge import judge
 from eval_pipeline.evaluation.predict import predict
 from eval_pipeline.evaluation.rejudge import rejudge, sample_answers
-from eval_pipeline.evaluation.workers import StageProgress
 from eval_pipeline.journal import ITEMS, RUNS, SIGHTINGS, VERSIONS
-from eval_pipeline.journal.deployment import open_journal
 from eval_pipeline.journal.locks import running_run_ids
 from eval_pipeline.records.base import now
-from eval_pipeline.records.model import Model
 from eval_pipeline.results.tables.leaderboard import write_leaderboard
 from eval_pipeline.runtime import run_async
 from eval_pipeline.settings.settings import Settings
 from eval_pipeline.suites.benchmark import current, keep, load_benchmark
 from eval_pipeline.suites.exam.labels import load_labels
+
+OWNER = "team:evals"
 
 
 @dg.asset(group_name="inputs", kinds={"duckdb"})
@@ -81,7 +80,7 @@ def model_catalog(
     """Every model the gateways offer, with prices and abilities; the selected are partitions."""
     settings = config.apply(warehouse.settings)
     refreshed = run_async(refresh(settings, warehouse.journal))
-    changes = keep_in_step(context.instance, refreshed, run_id=context.run.run_id)
+    changes = keep_in_step(context.instance, refreshed, context.run.run_id)
     warehouse.publish(SIGHTINGS)
     with warehouse.get_connection() as db:
         shown = described(db, "model_catalog")
@@ -124,35 +123,19 @@ def judged(
 ) -> dg.MaterializeResult[None]:
     """One verdict per reply and judge; judges whatever has no score yet, for all models at once."""
     settings, board = config.apply(warehouse.settings), StageProgressList(context)
+    journal = warehouse.journal
     # Within a run that carries partitions, only those models' replies.
-    models = models_of(context) or warehouse.journal.parts(RUNS)
-    work = _judging(models, config, context.run, settings, board)
+    models = models_of(context) or journal.parts(RUNS)
+    judges = look_up(journal, settings.judge.models)
+    reviewer = next(iter(look_up(journal, settings.coding.reviewers)), None)
+    stage = partial(judge, settings=settings, journal=journal, reviewer=reviewer, board=board)
+    work = stage(models, judges, config.launch(context.run), this_judge=config.says_how)
     tallies = board.run(work, settings, warehouse, judges=settings.judge.models)
     fail_if_nobody_could(tallies)
     with warehouse.get_connection() as db:
         shown = {**how_judging_went(db, tallies, models), **described(db, "judged")}
         shown |= {"code": table(db, "summaries/steps"), "own_family": own_family(db)}
     return dg.MaterializeResult(metadata=shown, data_version=data_version(warehouse, "judged"))
-
-
-def _judging(
-    models: Sequence[str],
-    config: JudgedConfig,
-    run: dg.DagsterRun,
-    settings: Settings,
-    board: StageProgressList,
-) -> Coroutine[Any, Any, list[StageProgress]]:
-    journal = open_journal(settings)
-    return judge(
-        models,
-        look_up(journal, settings.judge.models),
-        config.launch(run),
-        settings=settings,
-        journal=journal,
-        this_judge=config.says_how,
-        reviewer=next(iter(look_up(journal, settings.coding.reviewers)), None),
-        board=board,
-    )
 
 
 @dg.asset(group_name="results", deps=[judged], kinds={"llm", "duckdb"})
@@ -184,7 +167,8 @@ def run_reports(
     settings, board = config.apply(warehouse.settings), StageProgressList(context)
     analyst = analyst_of(settings, warehouse.journal)
     scope = _scope(context, config, warehouse)
-    work = _analysis(scope, analyst, config, context, settings=settings, board=board)
+    stage = partial(analyse, settings=settings, journal=warehouse.journal, board=board)
+    work = stage(scope.failures, launch_of(context.run), analyst=analyst, fresh=config.fresh)
     tallies = board.run(work, settings, warehouse, judges=[analyst.id])
     with warehouse.get_connection() as db:
         reported = write_reports(db, settings, scope.runs, now())
@@ -193,26 +177,6 @@ def run_reports(
     fail_if_not_written(reported)
     shown |= how_analysing_went(reported, scope)
     return dg.MaterializeResult(metadata=shown, data_version=data_version(warehouse, "run_reports"))
-
-
-def _analysis(
-    scope: Scope,
-    analyst: Model,
-    config: ReportsConfig,
-    context: dg.AssetExecutionContext,
-    *,
-    settings: Settings,
-    board: StageProgressList,
-) -> Coroutine[Any, Any, list[StageProgress]]:
-    return analyse(
-        scope.failures,
-        launch_of(context.run),
-        settings=settings,
-        journal=open_journal(settings),
-        analyst=analyst,
-        fresh=config.fresh,
-        board=board,
-    )
 
 
 def _scope(
@@ -278,33 +242,18 @@ def leaderboard(warehouse: WarehouseResource) -> dg.MaterializeResult[None]:
     return dg.MaterializeResult(metadata=shown, data_version=data_version(warehouse, "leaderboard"))
 
 
-OWNER = "team:evals"
-ASSETS = (
-    dataset,
-    model_catalog,
-    predictions,
-    judged,
-    judge_reliability,
-    run_reports,
-    metrics,
-    comparisons,
-    leaderboard,
-)
-
-
 def build_graph(settings: Settings) -> dg.Definitions:
     """Return all that can be materialized: assets with their checks and resources."""
-    return dg.Definitions(
-        assets=dg.with_source_code_references([_configured(one, settings) for one in ASSETS]),
-        asset_checks=dg.load_asset_checks_from_modules([checks]),
-        resources=build_resources(settings),
-        # One process per run: starting one per step costs seconds and gains nothing here.
-        executor=dg.in_process_executor,
-    )
-
-
-def _configured(one: dg.AssetsDefinition, settings: Settings) -> dg.AssetsDefinition:
-    """The asset with owner, code version, condition, and how its backfills run."""
+    found = dg.load_assets_from_modules([sys.modules[__name__]])
+    assets = [one for one in found if isinstance(one, dg.AssetsDefinition)]
+    # With any policy, even that of one partition per run, Dagster tags runs with ranges, which the
+    # limits of the run queue do not see.
+    if settings.automation.backfill != "run_per_model":
+        alone = dg.BackfillPolicy.single_run()
+        assets = [
+            one.with_attributes(backfill_policy=alone) if one.partitions_def else one
+            for one in assets
+        ]
 
     def configure(spec: dg.AssetSpec) -> dg.AssetSpec:
         name = spec.key.to_user_string()
@@ -314,9 +263,10 @@ def _configured(one: dg.AssetsDefinition, settings: Settings) -> dg.AssetsDefini
             automation_condition=condition(name, settings),
         )
 
-    configured = one.map_asset_specs(configure)
-    # With any policy, even that of one partition per run, Dagster tags runs with ranges, which the
-    # limits of the run queue do not see.
-    if one.partitions_def is None or settings.automation.backfill == "run_per_model":
-        return configured
-    return configured.with_attributes(backfill_policy=dg.BackfillPolicy.single_run())
+    return dg.Definitions(
+        assets=dg.with_source_code_references(dg.map_asset_specs(configure, assets)),
+        asset_checks=dg.load_asset_checks_from_modules([checks]),
+        resources=build_resources(settings),
+        # One process per run: starting one per step costs seconds and gains nothing here.
+        executor=dg.in_process_executor,
+    )

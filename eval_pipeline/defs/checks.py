@@ -174,7 +174,9 @@ def _result(
     count = len(found)
     # Mostly there is nothing, and that is found out once.
     examples = rows(found.limit(EXAMPLES)) if count else []
-    named = _models_in(found) if count else []
+    named = []
+    if count and "model" in found.columns:
+        named = [one for (one,) in found.select("model").distinct().order("model").fetchall()]
     return dg.AssetCheckResult(
         asset_key=asset,
         check_name=check.name,
@@ -187,13 +189,6 @@ def _result(
             **({"models": listed(list(models))} if models else {}),
         },
     )
-
-
-def _models_in(found: duckdb.DuckDBPyRelation) -> list[str]:
-    """All that the rows are about, if they are about models."""
-    if "model" not in found.columns:
-        return []
-    return [model for (model,) in found.select("model").distinct().order("model").fetchall()]
 
 
 def _description(check: Check, count: int, models: list[str]) -> str:

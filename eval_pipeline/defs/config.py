@@ -211,13 +211,6 @@ class AllConfig(dg.Config):
     predictions: PredictionsConfig = Field(description="How the models are asked.")
     judged: JudgedConfig = Field(description="How their answers are judged.")
 
-    @classmethod
-    def of(cls, settings: Settings, mode: Mode) -> Self:
-        """What the settings say, for the launchpad to begin with."""
-        return cls(
-            predictions=PredictionsConfig.of(settings, mode), judged=JudgedConfig.of(settings)
-        )
-
 
 class ReliabilityConfig(LaunchChoices):
     """How much is judged again in this launch; a field left empty keeps its value."""

@@ -180,9 +180,8 @@ def _latest(instance: dg.DagsterInstance) -> Iterator[str]:
 def _remove_shard(instance: dg.DagsterInstance, run_id: str) -> None:
     """With SQLite the events of a run are in a file of its own, which Dagster leaves there."""
     if path_of := getattr(instance.event_log_storage, "path_for_shard", None):
-        shard = Path(path_of(run_id))
-        for path in (shard, *(shard.with_name(shard.name + end) for end in ("-wal", "-shm"))):
-            path.unlink(missing_ok=True)
+        for end in ("", "-wal", "-shm"):
+            Path(f"{path_of(run_id)}{end}").unlink(missing_ok=True)
 
 
 def tell_of_deletion(settings: Settings, runs: Sequence[RunKey]) -> None:

@@ -30,25 +30,26 @@ WHOLE = {SEES_TO_THE_REST: "true"}
 
 def build_jobs(settings: Settings) -> dg.Definitions:
     """Every job, with what the settings say as its config, to be seen and changed."""
-    judging = JudgedConfig.of(settings)
+    asking, judging = PredictionsConfig.of(settings), JudgedConfig.of(settings)
+    fixing = PredictionsConfig.of(settings, Mode.FIX)
     jobs: list[Any] = [
         dg.define_asset_job(
             "evaluate",
             STAGES,
             tags=WHOLE,
-            config=_begins_with(predictions=PredictionsConfig.of(settings), judged=judging),
+            config=_begins_with(predictions=asking, judged=judging),
             description="One model, which is the partition: ask what is missing or failed in its "
             "latest run, or everything in a new one; judge, compute, rank.",
         ),
         _for_all(
             "evaluate_all",
-            AllConfig.of(settings, Mode.AUTO),
+            AllConfig(predictions=asking, judged=judging),
             "Every selected model in one run, several at a time: load the data set, refresh the "
             "catalog, ask, judge, compute, rank.",
         ),
         _for_all(
             "fix_evaluation",
-            AllConfig.of(settings, Mode.FIX),
+            AllConfig(predictions=fixing, judged=judging),
             "Ask again what is missing or failed in the latest run of every selected model; "
             "opens no new run where there is one. Then judge, compute, rank.",
         ),

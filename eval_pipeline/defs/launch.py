@@ -95,25 +95,24 @@ def judge_all(
     settings: Settings,
     instance: dg.DagsterInstance,
     judging: JudgedConfig,
-    models: Sequence[str] = (),
-    tags: Mapping[str, str] | None = None,
+    models: Sequence[str],
+    tags: Mapping[str, str],
 ) -> list[str]:
     """Judges what has no score, of these models or of all, and computes; asks no other model."""
-    tags = {**(tags or {}), **({SOME: ",".join(models)} if models else {})}
-    config = {"judged": judging}
-    return _materialize(build_graph(settings), instance, ["judged", *RESULTS], tags, config)
+    about = {SOME: ",".join(models)} if models else {}
+    assets, config = ["judged", *RESULTS], {"judged": judging}
+    return _materialize(build_graph(settings), instance, assets, {**tags, **about}, config)
 
 
 def analyse_runs(
     settings: Settings,
     instance: dg.DagsterInstance,
     config: ReportsConfig,
-    tags: Mapping[str, str] | None = None,
+    tags: Mapping[str, str],
 ) -> list[str]:
     """Has failures looked into and reports written; asks nobody but the analyst."""
-    return _materialize(
-        build_graph(settings), instance, ["run_reports"], tags or {}, {"run_reports": config}
-    )
+    told = {"run_reports": config}
+    return _materialize(build_graph(settings), instance, ["run_reports"], tags, told)
 
 
 def _check(evaluation: Evaluation, settings: Settings, journal: Journal) -> None:

@@ -131,9 +131,7 @@ def asked_models(context: dg.AssetExecutionContext) -> list[str]:
     )
 
 
-def keep_in_step(
-    instance: dg.DagsterInstance, refreshed: Look, *, run_id: str | None = None
-) -> Changes:
+def keep_in_step(instance: dg.DagsterInstance, refreshed: Look, run_id: str) -> Changes:
     """Adds and removes partitions; what a removed model's runs left behind stays.
 
     A launch may have named models that are not selected: until it has ended they are partitions,

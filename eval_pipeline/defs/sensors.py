@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Final
@@ -18,12 +19,6 @@ from eval_pipeline.journal.deployment import may_write, open_journal, refuse_pro
 from eval_pipeline.journal.locks import LockState, dead_run_ids, lock_state, remove_lock
 from eval_pipeline.runtime import run_async
 from eval_pipeline.settings.settings import WEBHOOK, Settings
-
-
-def build_sensors(settings: Settings) -> dg.Definitions:
-    """Return all sensors but that of the automation conditions."""
-    parts = (build_discovery, build_dead_runs, build_notifications)
-    return dg.Definitions.merge(*(build(settings) for build in parts))
 
 
 def build_discovery(settings: Settings) -> dg.Definitions:
@@ -72,7 +67,6 @@ WORDS = (
 )
 SILENT = timedelta(minutes=5)
 """From the start of a run to its lock it takes a moment; clocks of machines differ by less."""
-IsOurs = Callable[[dg.DagsterRun], bool]
 
 
 def build_dead_runs(settings: Settings) -> dg.Definitions:
@@ -87,7 +81,7 @@ def build_dead_runs(settings: Settings) -> dg.Definitions:
     def dead_runs(context: dg.SensorEvaluationContext) -> dg.SkipReason:
         if not may_write(settings):
             return dg.SkipReason("this is production, and from here it is only read")
-        instance, ours = context.instance, _runs_of(context)
+        instance, ours = context.instance, partial(_is_ours, context)
         closed = close_dead_runs(instance, settings.journal)
         closed += close_silent_runs(instance, settings.journal, ours, datetime.now(UTC))
         for sentence in closed:
@@ -103,12 +97,14 @@ def close_dead_runs(instance: dg.DagsterInstance, journal: Path) -> list[str]:
     Only a lock in this journal that its process has left behind is proof: runs of other projects
     may share the instance, and runs of other assets need no lock.
     """
-    closed = [_close(instance, journal, run_id) for run_id in dead_run_ids(journal)]
-    return [sentence for sentence in closed if sentence is not None]
+    return _close_all(instance, journal, dead_run_ids(journal))
 
 
 def close_silent_runs(
-    instance: dg.DagsterInstance, journal: Path, is_ours: IsOurs, now: datetime
+    instance: dg.DagsterInstance,
+    journal: Path,
+    is_ours: Callable[[dg.DagsterRun], bool],
+    now: datetime,
 ) -> list[str]:
     """Closes the runs that died between their start and their lock, and says which.
 
@@ -120,9 +116,8 @@ def close_silent_runs(
     runs = [run for run in instance.get_runs(started) if is_ours(run)]
     lost = [run.run_id for run in runs if _has_been_silent(instance, run.run_id, before)]
     # Looked at last, for until now it may have got its lock.
-    lost = [run_id for run_id in lost if lock_state(journal, run_id) is LockState.UNKNOWN]
-    closed = [_close(instance, journal, run_id) for run_id in lost]
-    return [sentence for sentence in closed if sentence is not None]
+    unlocked = [run_id for run_id in lost if lock_state(journal, run_id) is LockState.UNKNOWN]
+    return _close_all(instance, journal, unlocked)
 
 
 def _has_been_silent(instance: dg.DagsterInstance, run_id: str, since: datetime) -> bool:
@@ -134,19 +129,15 @@ def _has_been_silent(instance: dg.DagsterInstance, run_id: str, since: datetime)
     return all(one.event_log_entry.timestamp < since.timestamp() for one in last)
 
 
-def _runs_of(context: dg.SensorEvaluationContext) -> IsOurs:
-    """Whether a run is of this code location: other projects may share the instance."""
+def _is_ours(context: dg.SensorEvaluationContext, run: dg.DagsterRun) -> bool:
+    """Whether the run is of this code location: other projects may share the instance."""
     here, ours = context.code_location_origin, context.repository_def
-
-    def is_ours(run: dg.DagsterRun) -> bool:
-        if location := _location_of(run):
-            return here is not None and location == here.location_name
-        # Launched from a terminal.
-        if ours is None or not ours.has_job(run.job_name):
-            return False
-        return all(ours.asset_graph.has(key) for key in run.asset_selection or ())
-
-    return is_ours
+    if location := _location_of(run):
+        return here is not None and location == here.location_name
+    # Launched from a terminal.
+    if ours is None or not ours.has_job(run.job_name):
+        return False
+    return all(ours.asset_graph.has(key) for key in run.asset_selection or ())
 
 
 def _location_of(run: dg.DagsterRun) -> str | None:
@@ -156,18 +147,18 @@ def _location_of(run: dg.DagsterRun) -> str | None:
     return origin.repository_origin.code_location_origin.location_name
 
 
-def _close(instance: dg.DagsterInstance, journal: Path, run_id: str) -> str | None:
-    """Reports how the run has ended, unless Dagster has noticed itself."""
-    run = instance.get_run_by_id(run_id)
-    if run is None or run.is_finished:
+def _close_all(instance: dg.DagsterInstance, journal: Path, run_ids: Sequence[str]) -> list[str]:
+    """Report how the runs have ended, unless Dagster has noticed itself; remove their locks."""
+    closed = []
+    for run_id in run_ids:
+        run = instance.get_run_by_id(run_id)
+        if run is not None and not run.is_finished:
+            is_canceled = run.status is dg.DagsterRunStatus.CANCELING
+            report = instance.report_run_canceled if is_canceled else instance.report_run_failed
+            report(run, WORDS)
+            closed.append(f"Run {run_id[:8]} ({run.job_name}) is closed. {WORDS}")
         remove_lock(journal, run_id)
-        return None
-    if run.status is dg.DagsterRunStatus.CANCELING:
-        instance.report_run_canceled(run, WORDS)
-    else:
-        instance.report_run_failed(run, WORDS)
-    remove_lock(journal, run_id)
-    return f"Run {run_id[:8]} ({run.job_name}) is closed. {WORDS}"
+    return closed
 
 
 FAILURE: Final = dg.DagsterEventType.RUN_FAILURE
