@@ -90,24 +90,19 @@ def chosen_runs(
 def _all_meant(
     named: Sequence[str], known: Collection[str], noun: str, *, where: str = ""
 ) -> set[str]:
-    """What the names mean together, each of which has to mean somebody."""
-    meant = {name: _meant(name, known) for name in named}
-    for name, models in meant.items():
-        if not models:
+    """Return the models of these ids, else those with a name in the id, or of such a pattern."""
+    meant: set[str] = set()
+    for name in named:
+        wanted = name.casefold()
+        found = {name}.intersection(known) or {
+            model
+            for model in known
+            if wanted in model.casefold() or fnmatchcase(model.casefold(), wanted)
+        }
+        if not found:
             raise RunError(unknown(noun, name, sorted(set(known)), where=where))
-    return {model for models in meant.values() for model in models}
-
-
-def _meant(name: str, known: Collection[str]) -> set[str]:
-    """The model of that id, else those with it in the id, or of that pattern (`demo/*`)."""
-    if name in known:
-        return {name}
-    wanted = name.casefold()
-    return {
-        model
-        for model in known
-        if wanted in model.casefold() or fnmatchcase(model.casefold(), wanted)
-    }
+        meant |= found
+    return meant
 
 
 def failures_of_item(db: duckdb.DuckDBPyConnection, chosen: Chosen) -> list[Row]:

@@ -29,31 +29,33 @@ class Word(NamedTuple):
 
 
 def read_word(name: str | None, note: str, sample: int | None, *, undo: bool) -> Word:
-    """What somebody says, as typed: either a classification or that it is to be undone."""
+    """Return what is said, as typed: either a classification or that it is to be undone."""
     if (name is None) is not undo:
         raise ClassifyingError("Name either a classification or --undo.")
-    return Word(None if name is None else named(name), note, sample)
-
-
-def named(text: str) -> Classification:
-    """The classification of that name, in capitals or not."""
+    if name is None:
+        return Word(None, note, sample)
     try:
-        return Classification(text.strip().upper().replace("-", "_"))
+        return Word(Classification(name.strip().upper().replace("-", "_")), note, sample)
     except ValueError:
-        raise ClassifyingError(unknown("classification", text, list(Classification))) from None
+        raise ClassifyingError(unknown("classification", name, list(Classification))) from None
 
 
 def wrong_replies(db: duckdb.DuckDBPyConnection, chosen: Chosen, sample: int | None) -> list[Row]:
-    """The failures that are meant, as they stand; an error if there is none."""
-    failed = failures_of_item(db, chosen)
-    wrong = [one for one in failed if one["went"] == WRONG and sample in (None, one["sample"])]
-    if not wrong:
-        raise ClassifyingError(_why_not(chosen, failed, sample))
-    return wrong
+    """Return the wrong replies that are meant; raise if there is none."""
+    failed = [one for one in failures_of_item(db, chosen) if sample in (None, one["sample"])]
+    if wrong := [one for one in failed if one["went"] == WRONG]:
+        return wrong
+    item = _path(chosen.key._asdict())
+    which = item if sample is None else f"Sample {sample} of {item}"
+    known = f"has {failed[0]['went']}" if failed else "has not failed"
+    run = f"{chosen.model}@{chosen.run_id[:8]}"
+    raise ClassifyingError(
+        f"{which} {known} in run {run}: only wrong replies are classified (evals failures {run})."
+    )
 
 
 def check(wrong: Sequence[Row], word: Word) -> None:
-    """Raises an error if that can not be said of these failures."""
+    """Raise if that cannot be said of these failures."""
     if word.classification is None and not any(one["overridden"] for one in wrong):
         raise ClassifyingError("Nobody has classified that failure, so nothing is to be undone.")
     if word.classification is not None and not any(map(str.isalnum, word.note)):
@@ -67,7 +69,7 @@ def check(wrong: Sequence[Row], word: Word) -> None:
 
 
 def keep(journal: Journal, chosen: Chosen, word: Word) -> None:
-    """Writes it into the journal."""
+    """Write it into the journal."""
     said = Reclassification(
         run_id=chosen.run_id,
         model=chosen.model,
@@ -82,21 +84,10 @@ def keep(journal: Journal, chosen: Chosen, word: Word) -> None:
 
 
 def told(before: Row, after: Row) -> str:
-    """What a failure was classified as, and is now."""
+    """Return what a failure was classified as, and is now."""
     sample = f", sample {after['sample']}" if after["samples"] > 1 else ""
     run = f"run {after['run_id'][:8]} of {after['model']}"
     return f"{_path(after)}{sample}, {run}: was {classified(before)}, is {classified(after)}."
-
-
-def _why_not(chosen: Chosen, failed: Sequence[Row], sample: int | None) -> str:
-    item = _path(chosen.key._asdict())
-    which = item if sample is None else f"Sample {sample} of {item}"
-    went = {one["went"] for one in failed if sample in (None, one["sample"])}
-    known = f"has {went.pop()}" if went else "has not failed"
-    run = f"{chosen.model}@{chosen.run_id[:8]}"
-    return (
-        f"{which} {known} in run {run}: only wrong replies are classified (evals failures {run})."
-    )
 
 
 def _path(row: Row) -> str:

@@ -9,11 +9,11 @@ import duckdb
 from eval_pipeline.results.queries import query, rows
 from eval_pipeline.results.runs import Row
 from eval_pipeline.results.stats.intervals import wilson
+from eval_pipeline.results.tables.format import one_line
 
 MOST = 10
 """Patterns of a kind that are told."""
 MOST_NAMED = 5
-LONGEST_LINE = 300
 
 
 class Kind(StrEnum):
@@ -46,7 +46,7 @@ class Pattern:
 def patterns_of(
     db: duckdb.DuckDBPyConnection, run_id: str, model: str, judge: str, judge_version: str
 ) -> list[Pattern]:
-    """The patterns of a run by the judge that stands for it, the most frequent of a kind first."""
+    """Return the patterns of a run by the judge that stands for it, the most frequent first."""
     given = {"run_id": run_id, "model": model, "judge": judge, "judge_version": judge_version}
     found = [_pattern(kind, row) for kind in Kind for row in _rows(db, kind, given)]
     # Checkers say of a rule what is broken: that is no second thing in common.
@@ -68,37 +68,27 @@ def _stands_out(row: Row) -> bool:
 
 
 def _pattern(kind: Kind, row: Row) -> Pattern:
-    subject = _short(row["subject"])
-    items, models = tuple(row["items"]), tuple(row["models"])
-    told = _sentence(kind, subject, row, items, models)
-    return Pattern(kind, subject, row["count"], row["of"], items, models, told)
-
-
-def _sentence(
-    kind: Kind, subject: str, row: Row, items: Sequence[str], models: Sequence[str]
-) -> str:
-    count, of = row["count"], row["of"]
+    count, of, subject = row["count"], row["of"], one_line(row["subject"])
+    named, models = some(row["items"]), row["models"]
     match kind:
         case Kind.ERROR:
-            return f"{count} of {of} failed items have the same error, “{subject}”: {some(items)}."
+            said = f"{count} of {of} failed items have the same error, “{subject}”: {named}."
         case Kind.RULE:
-            return f"{count} of {of} failed items break the rule {subject}: {some(items)}."
+            said = f"{count} of {of} failed items break the rule {subject}: {named}."
         case Kind.CATEGORY:
-            return (
+            whole = f"{row['failed_in_all']} of {row['judged_in_all']}"
+            said = (
                 f"{count} of {of} judged items of the category {subject} failed, in the run as a "
-                f"whole {row['failed_in_all']} of {row['judged_in_all']}: {some(items)}."
+                f"whole {whole}: {named}."
             )
         case Kind.ITEM:
             # Where not the same models failed all of them, the names would tell nothing.
             whose = f" ({some(models)})" if len(models) == count else ""
-            return f"{count} of {of} models failed: {some(items)}{whose}."
+            said = f"{count} of {of} models failed: {named}{whose}."
+    return Pattern(kind, subject, count, of, tuple(row["items"]), tuple(models), said)
 
 
 def some(names: Sequence[str], most: int = MOST_NAMED) -> str:
-    """The first of them, and how many more there are."""
+    """Return the first of these names, and how many more there are."""
     more = len(names) - most
     return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= LONGEST_LINE else f"{text[: LONGEST_LINE - 2]} …"

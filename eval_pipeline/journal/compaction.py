@@ -55,7 +55,8 @@ def compact(
     """Compact the folder's records into one Parquet file, if that is worth it."""
     remove_superseded(folder)
     paths = files_below(folder)
-    if not _is_worth_it([path for path in paths if path.suffix == JSONL]):
+    sizes = [path.stat().st_size for path in paths if path.suffix == JSONL]
+    if len(sizes) < WORTH_IT_FILES and sum(sizes) < WORTH_IT_BYTES:
         return
     workshop = folder / f".compacting-{name}"
     with translate_os_errors(folder):
@@ -99,20 +100,12 @@ def is_large(folder: Path) -> bool:
 def compact_in_subprocess(folder: Path, name: str, stream: str) -> None:
     """Compact the folder in another process, which gives its memory back."""
     done = run_module("eval_pipeline.journal", str(folder.absolute()), name, stream)
-    match done.returncode:
-        case 0:
-            return
-        case code if code == GONE:
-            raise FileCompactedError(folder)
-        case code if code == EXPLAINED:
-            raise JournalError(done.stderr.strip())
-        case _:
-            raise JournalError(f"{folder} could not be compacted ({last_words(done)}).")
-
-
-def _is_worth_it(paths: list[Path]) -> bool:
-    sizes = [path.stat().st_size for path in paths]
-    return len(sizes) >= WORTH_IT_FILES or sum(sizes) >= WORTH_IT_BYTES
+    if done.returncode == GONE:
+        raise FileCompactedError(folder)
+    if done.returncode == EXPLAINED:
+        raise JournalError(done.stderr.strip())
+    if done.returncode:
+        raise JournalError(f"{folder} could not be compacted ({last_words(done)}).")
 
 
 def _gather(paths: list[Path], record: type[Record], workshop: Path) -> _Gathered:

@@ -160,20 +160,26 @@ class Journal:
     @asynccontextmanager
     async def claim(self, stream: Stream[R], model: str) -> AsyncIterator[None]:
         """Hold the model's lock for this stage, so that no two processes pay for the same work."""
-        with self._locks():
-            lock = self.lock(stream, model)
-            await acquire(lock, f"{stream.name} of {model}")
+        with self._lock(stream, model) as (lock, what):
+            await acquire(lock, what)
         with signed(lock):
             yield
 
     @contextmanager
     def claim_soon(self, stream: Stream[R], model: str, within_s: float = SOON_S) -> Iterator[None]:
         """Do the same, but raise a BusyError instead of waiting for longer."""
-        with self._locks():
-            lock = self.lock(stream, model)
-            acquire_soon(lock, f"{stream.name} of {model}", within_s)
+        with self._lock(stream, model) as (lock, what):
+            acquire_soon(lock, what, within_s)
         with signed(lock):
             yield
+
+    @contextmanager
+    def _lock(self, stream: Stream[R], model: str) -> Iterator[tuple[FileLock, str]]:
+        """Yield the lock of a model's stage, and what it is called in messages."""
+        path = self.root / "locks" / f"{stream.name}-{file_name(model)}.lock"
+        with translate_os_errors(path.parent):
+            self._make(path.parent)
+            yield FileLock(path, thread_local=False), f"{stream.name} of {model}"
 
     def trash_run(self, model: str, run_id: str) -> None:
         """Take a run out of all streams; only while this process has claimed the model.
@@ -217,18 +223,6 @@ class Journal:
     @property
     def _trash(self) -> Path:
         return self.root / "aside"
-
-    @contextmanager
-    def _locks(self) -> Iterator[None]:
-        folder = self.root / "locks"
-        with translate_os_errors(folder):
-            self._make(folder)
-            yield
-
-    def lock(self, stream: Stream[Any], model: str) -> FileLock:
-        """Return the lock that a process at work on a model's stage holds."""
-        path = self.root / "locks" / f"{stream.name}-{file_name(model)}.lock"
-        return FileLock(path, thread_local=False)
 
     def _folder(self, stream: Stream[Any], *parts: str) -> Path:
         self._check_format()

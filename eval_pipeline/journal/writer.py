@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Generic, Self, TypeVar
+from typing import Generic, NamedTuple, Self, TypeVar
 
 from eval_pipeline.journal.files import JournalError, as_line, sync, translate_os_errors, write_all
 from eval_pipeline.records.base import Record
@@ -25,19 +25,23 @@ log = logging.getLogger(__name__)
 R = TypeVar("R", bound=Record)
 
 
+class _Post(NamedTuple, Generic[R]):
+    make: Callable[[], R]
+    landed: Callable[[R | None], None]
+
+
 @dataclass(eq=False)
 class _Batch(Generic[R]):
     """Records that share one fsync; `done` holds its error, or None."""
 
     done: asyncio.Future[BaseException | None]
     since: float
-    makes: list[Callable[[], R]] = field(default_factory=list)
-    landed: list[Callable[[R | None], None]] = field(default_factory=list)
+    posts: list[_Post[R]] = field(default_factory=list)
     size: int = 0
 
     @property
     def is_too_much(self) -> bool:
-        return self.size > MOST_BYTES_WAITING or len(self.makes) > MOST_LINES_WAITING
+        return self.size > MOST_BYTES_WAITING or len(self.posts) > MOST_LINES_WAITING
 
 
 class JournalWriter(Generic[R]):
@@ -57,7 +61,7 @@ class JournalWriter(Generic[R]):
 
     async def append(self, record: R) -> None:
         """Return when the record is on disk."""
-        await _ended(self._put(lambda: record, lambda _: None, 0))
+        await _ended(self._put(_Post(lambda: record, lambda _: None)))
 
     async def post(
         self, make: Callable[[], R], landed: Callable[[R | None], None], *, size: int = 0
@@ -67,7 +71,7 @@ class JournalWriter(Generic[R]):
         It is made shortly before it is written, together with others, which takes half the time.
         A record that cannot be made is logged, and `landed` gets None.
         """
-        batch = self._put(make, landed, size)
+        batch = self._put(_Post(make, landed), size)
         if batch.is_too_much and self._writing is not None and self._writing is not batch:
             await _ended(self._writing)
 
@@ -92,24 +96,18 @@ class JournalWriter(Generic[R]):
         if failure is not None and error is None:
             raise failure
 
-    def _put(
-        self, make: Callable[[], R], landed: Callable[[R | None], None], size: int
-    ) -> _Batch[R]:
+    def _put(self, post: _Post[R], size: int = 0) -> _Batch[R]:
         if self._failure is not None:
             raise self._failure
-        batch = self._waiting or self._open_batch()
-        batch.makes.append(make)
-        batch.landed.append(landed)
+        if (batch := self._waiting) is None:
+            loop = asyncio.get_running_loop()
+            self._waiting = batch = _Batch[R](loop.create_future(), loop.time())
+            if self._writing is None:
+                self._schedule(batch)
+        batch.posts.append(post)
         batch.size += size
         if batch.is_too_much and self._writing is None:
             self._begin()
-        return batch
-
-    def _open_batch(self) -> _Batch[R]:
-        loop = asyncio.get_running_loop()
-        self._waiting = batch = _Batch[R](loop.create_future(), loop.time())
-        if self._writing is None:
-            self._schedule(batch)
         return batch
 
     def _schedule(self, batch: _Batch[R]) -> None:
@@ -122,7 +120,7 @@ class JournalWriter(Generic[R]):
         batch, self._waiting, self._timer = self._waiting, None, None
         if batch is not None:
             self._writing = batch
-            records = [_made(make) for make in batch.makes]
+            records = [_made(post.make) for post in batch.posts]
             lines = [as_line(record) for record in records if record is not None]
             written = batch.done.get_loop().run_in_executor(self._thread, self._write, lines)
             written.add_done_callback(partial(self._end, batch, records))
@@ -134,7 +132,11 @@ class JournalWriter(Generic[R]):
         self._earliest = batch.done.get_loop().time() + PAUSE_S
         self._failure = written.exception()
         if self._failure is None:
-            self._notify(batch.landed, records)
+            for post, record in zip(batch.posts, records, strict=True):
+                try:
+                    post.landed(record)
+                except Exception as error:  # noqa: BLE001  (the next call or the exit raises it)
+                    self._failure = self._failure or error
         batch.done.set_result(self._failure)
         self._go_on()
 
@@ -148,15 +150,6 @@ class JournalWriter(Generic[R]):
             self._begin()
         else:
             self._schedule(self._waiting)
-
-    def _notify(
-        self, landed: Sequence[Callable[[R | None], None]], records: Sequence[R | None]
-    ) -> None:
-        for notify, record in zip(landed, records, strict=True):
-            try:
-                notify(record)
-            except Exception as error:  # noqa: BLE001  (it is raised by the next call or the exit)
-                self._failure = self._failure or error
 
     async def _drain(self) -> asyncio.CancelledError | None:
         """Wait until everything is on disk, even if this task is cancelled meanwhile."""

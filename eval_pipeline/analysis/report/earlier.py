@@ -97,24 +97,21 @@ def earlier_runs(
     `known` are rows of all runs, the newest first.
     """
     age = (run["opened_at"], run["run_id"])
-    opened = {
-        one["run_id"]: one["opened_at"]
-        for one in known
-        if one["model"] == run["model"] and (one["opened_at"], one["run_id"]) < age
-    }
-    opened = dict(list(opened.items())[:MOST_RUNS])
-    failed = _failures(db, run, list(opened))
+    mine = (one for one in known if one["model"] == run["model"])
+    before = [one for one in mine if (one["opened_at"], one["run_id"]) < age][:MOST_RUNS]
+    failed = _failures(db, run, [one["run_id"] for one in before])
     folder = folder_of(reports, run["model"])
     paths = {run_id: path for path, run_id in reports_in(folder)}
     found = [
         EarlierRun(
-            run_id,
-            utc(moment),
-            failed.get(run_id, {}),
-            paths.get(run_id),
-            actions_in(notes_of(paths[run_id])) if run_id in paths else (),
+            one["run_id"],
+            utc(one["opened_at"]),
+            failed.get(one["run_id"], {}),
+            path,
+            actions_in(notes_of(path)) if path else (),
         )
-        for run_id, moment in opened.items()
+        for one in before
+        for path in [paths.get(one["run_id"])]
     ]
     convex = (one for path in files_in(folder) if (one := read_convex_report(path)))
     found += [one for one in convex if one.opened < utc(run["opened_at"])]

@@ -18,14 +18,9 @@ from markupsafe import Markup
 
 from eval_pipeline.analysis.failures import WRONG
 from eval_pipeline.analysis.patterns import patterns_of
-from eval_pipeline.analysis.report.data import (
-    ReportData,
-    inline,
-    link,
-    name_of,
-    snippet,
-    step_of,
-)
+from eval_pipeline.analysis.report import data as contents
+from eval_pipeline.analysis.report import recommendations, summary
+from eval_pipeline.analysis.report.data import ReportData, inline, snippet
 from eval_pipeline.analysis.report.earlier import earlier_runs
 from eval_pipeline.analysis.report.paths import (
     COPY,
@@ -36,20 +31,6 @@ from eval_pipeline.analysis.report.paths import (
     notes_of,
     path_of,
     utc,
-)
-from eval_pipeline.analysis.report.recommendations import (
-    actions_in_vain,
-    recommendations,
-    set_by_people,
-)
-from eval_pipeline.analysis.report.summary import (
-    classification_table,
-    fair_score,
-    infrastructure_table,
-    pass_rate,
-    steps_table,
-    unclassified_because,
-    why_unclassified,
 )
 from eval_pipeline.hashing import fingerprint
 from eval_pipeline.journal.files import swap_in
@@ -188,22 +169,7 @@ def _template() -> Template:
         keep_trailing_newline=True,
     )
     environment.filters |= {"inline": inline, "snippet": snippet, "quote": shlex.quote}
-    functions = (
-        actions_in_vain,
-        classification_table,
-        fair_score,
-        infrastructure_table,
-        link,
-        name_of,
-        pass_rate,
-        recommendations,
-        set_by_people,
-        step_of,
-        steps_table,
-        unclassified_because,
-        why_unclassified,
-    )
-    environment.globals |= {one.__name__: one for one in functions}
+    environment.globals |= {"advice": recommendations, "contents": contents, "summary": summary}
     return environment.get_template("report.md.j2")
 
 
