@@ -95,7 +95,7 @@ def build_app(settings: Settings, queue: ReadQueue = no_queue) -> Starlette:
         Route(METRICS, _metrics(renderer, requests, DagsterQueue(settings, queue))),
         *(Route(address, _cached(renderer.page, make)) for address, make in PAGES.items()),
         Route(f"{RUN}progress.json", _cached(renderer.document, _progress)),
-        Route("/items/{suite}/{item_id}/image.{form}", _image(renderer)),
+        Route("/items/{suite}/{item_id}/image.{form}", _cached(renderer.answer, _image)),
         Route("/static/{name}", _static()),
         Route("/login", _login(sessions), methods=["GET", "POST"]),
         Route("/api/", _cached(renderer.page, openapi.documentation)),
@@ -149,13 +149,8 @@ def _progress(view: View, at: Parts) -> Row:
     return asdict(found)
 
 
-def _image(renderer: PageRenderer) -> Handler:
-    def show(request: Request) -> Response:
-        parts = _parts(request)
-        with renderer.look(Links("")) as view:
-            return Response(items.image(view, parts), media_type=f"image/{parts['form']}")
-
-    return show
+def _image(view: View, at: Parts) -> Answer:
+    return Answer.of(items.image(view, at), f"image/{at['form']}")
 
 
 def _static() -> Handler:

@@ -136,7 +136,7 @@ class PageRenderer:
         def as_html(view: View) -> Answer:
             return Answer.of(render(make(view), view.links).encode(), HTML)
 
-        return self._answer(path, asked, as_html, PAGES_CACHED_S)
+        return self.answer(path, asked, as_html)
 
     def document(self, path: str, asked: QueryParams, make: Callable[[View], Any]) -> Answer:
         """Return a document as JSON; values that JSON has no type for are text."""
@@ -144,7 +144,7 @@ class PageRenderer:
         def as_json(view: View) -> Answer:
             return Answer.of(orjson.dumps(make(view), _plain, JSON_OPTIONS), JSON)
 
-        return self._answer(path, asked, as_json, DOCUMENTS_CACHED_S)
+        return self.answer(path, asked, as_json, DOCUMENTS_CACHED_S)
 
     def text(self, path: str, make: Callable[[View], str]) -> str:
         """Return a text that changes with the file of results alone."""
@@ -152,11 +152,17 @@ class PageRenderer:
         def as_text(view: View) -> Answer:
             return Answer.of(make(view).encode(), TEXT)
 
-        return self._answer(path, QueryParams(), as_text, TEXTS_CACHED_S).body.decode()
+        return self.answer(path, QueryParams(), as_text, TEXTS_CACHED_S).body.decode()
 
-    def _answer(
-        self, path: str, asked: QueryParams, make: Callable[[View], Answer], for_s: float
+    def answer(
+        self,
+        path: str,
+        asked: QueryParams,
+        make: Callable[[View], Answer],
+        for_s: float = PAGES_CACHED_S,
     ) -> Answer:
+        """Return what `make` makes of the results, or has made of them up to `for_s` ago."""
+
         def answer() -> Answer:
             with self.look(Links(path), asked) as view:
                 return make(view)

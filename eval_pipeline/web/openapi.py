@@ -83,13 +83,7 @@ def openapi(view: View, _: Parts) -> Schema:
 
 def documentation(view: View, at: Parts) -> Page:
     """Show the description as a page."""
-    document = openapi(view, at)
-    operations = [
-        (address, method, one)
-        for address, methods in sorted(document["paths"].items())
-        for method, one in methods.items()
-    ]
-    return Page("api.html", "API", {"info": document["info"], "operations": operations})
+    return Page("api.html", "API", openapi(view, at))
 
 
 def describe_writes() -> Schema:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from eval_pipeline.errors import MendableError
 from eval_pipeline.results.queries import query, rows
-from eval_pipeline.results.runs import model_rows
+from eval_pipeline.results.runs import model_rows, run_rows
 from eval_pipeline.settings.settings import Settings
 from eval_pipeline.web import routes
 from eval_pipeline.web.app import find_page
@@ -103,7 +103,7 @@ def _paths(view: View, *, leaves: bool) -> Iterator[str]:
     yield from (routes.slice_path(one["suite"], one["category"]) for one in slices)
     for version in leaderboard.all_versions(view):
         yield routes.version_path(version["benchmark_version"])
-    yield from map(routes.runs_path, range(1, runs.pages_of_runs(view) + 1))
+    yield from map(routes.runs_path, range(1, runs.page_of(run_rows(view.db, ()), 1)[1] + 1))
     for row in model_rows(view.db):
         yield routes.model_path(row["model"])
         for report in models.reports_of(view, row["model"]):

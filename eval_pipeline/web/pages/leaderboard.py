@@ -1,6 +1,6 @@
 """The leaderboard: of everything, of a suite or category, or of an older benchmark version."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
@@ -129,7 +129,11 @@ def _shown(view: View, found: Sequence[Row]) -> dict[str, Any]:
         row["hidden"] = not all(
             view.asked.get(name) in (None, "", row[name] or "") for name in FILTERS
         )
-    boards = list(_boards(view, found))
+    groups = groupby(found, key=itemgetter("judge", "experiment", "scope"))
+    boards = [
+        Board(judge, experiment, scope, _sorted(view, list(group)))
+        for (judge, experiment, scope), group in groups
+    ]
     # One chart says enough: of whom most models are compared with.
     largest = max(boards, key=lambda board: len(board.rows), default=None)
     return {
@@ -140,13 +144,6 @@ def _shown(view: View, found: Sequence[Row]) -> dict[str, Any]:
         "floor": floor,
         "simulated": any(row["simulated"] for row in found),
     }
-
-
-def _boards(view: View, found: Sequence[Row]) -> Iterator[Board]:
-    for (judge, experiment, scope), group in groupby(
-        found, key=itemgetter("judge", "experiment", "scope")
-    ):
-        yield Board(judge, experiment, scope, _sorted(view, list(group)))
 
 
 def _sorted(view: View, found: list[Row]) -> list[Row]:

@@ -38,7 +38,12 @@ def model(view: View, at: Parts) -> Page:
     stands = ranked[0] if ranked else None
     experiment = stands["experiment"] if stands else view.settings.experiment
     asked = {"model": name, "experiment": experiment}
-    bins = _bins(view, stands) if stands else []
+    judged = (
+        {one: stands[one] for one in ("run_id", "model", "judge", "judge_version")}
+        if stands
+        else {}
+    )
+    bins = rows(query(view.db, "viewer/bins", judged)) if judged else []
     return Page(
         "model.html",
         name,
@@ -66,11 +71,6 @@ def described(view: View, part: str, at_work: Collection[str]) -> tuple[Row, lis
     if not found:
         raise NotThereError(f"There is no model {name}.")
     return found[0], [run for run in run_rows(view.db, at_work) if run["model"] == name]
-
-
-def _bins(view: View, stands: Row) -> list[Row]:
-    of_run = {name: stands[name] for name in ("run_id", "model", "judge", "judge_version")}
-    return rows(query(view.db, "viewer/bins", of_run))
 
 
 def reports_of(view: View, name: str) -> list[Row]:

@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from math import ceil
-from typing import Any, NamedTuple
+from operator import itemgetter
+from typing import Any
 
 from eval_pipeline.analysis.report.paths import known_report
 from eval_pipeline.records.coding import STEPS
@@ -34,19 +35,6 @@ SHOWN = {
     "truncated": "cut off",
 }
 WENT = ("right", "partly", "wrong", "no verdict", "no answer", "not asked")
-
-
-class Category(NamedTuple):
-    """The items of a category with their outcomes."""
-
-    suite: str
-    name: str
-    cells: Sequence[Row]
-
-    @property
-    def told(self) -> str:
-        counts = Counter(cell["went"] for cell in self.cells)
-        return ", ".join(f"{counts[word]} {word}" for word in WENT if counts[word])
 
 
 def runs(view: View, at: Parts) -> Page:
@@ -97,7 +85,7 @@ def run(view: View, at: Parts) -> Page:
             "run": about,
             "progress": progress if progress and progress.at_work else None,
             "outcomes": outcomes(view, about),
-            "categories": list(_categories(items)) if found <= MOST_CELLS else [],
+            "categories": _categories(items) if found <= MOST_CELLS else [],
             "counts": _counts(view, about, items),
             "shown": SHOWN,
             "went": WENT,
@@ -133,11 +121,6 @@ def items(view: View, at: Parts) -> Page:
             "simulated": about["simulated"],
         },
     )
-
-
-def pages_of_runs(view: View) -> int:
-    """Return the number of pages that list runs."""
-    return _pages(len(run_rows(view.db, ())), RUNS_A_PAGE)
 
 
 def pages_of_items(view: View, run_id: str, model: str) -> Iterator[tuple[str, int]]:
@@ -180,9 +163,15 @@ def _counts(view: View, about: Row, items: Sequence[Row]) -> dict[str, int]:
     }
 
 
-def _categories(items: Sequence[Row]) -> Iterator[Category]:
-    for (suite, name), group in groupby(items, key=lambda one: (one["suite"], one["category"])):
-        yield Category(suite, name, list(group))
+def _categories(items: Sequence[Row]) -> list[Row]:
+    """Return the items of each category, and how many of them went how."""
+    found = []
+    for (suite, name), group in groupby(items, key=itemgetter("suite", "category")):
+        cells = list(group)
+        counts = Counter(cell["went"] for cell in cells)
+        told = ", ".join(f"{counts[word]} {word}" for word in WENT if counts[word])
+        found.append({"suite": suite, "name": name, "cells": cells, "told": told})
+    return found
 
 
 def _name(about: Row) -> dict[str, Any]:
