@@ -1,7 +1,7 @@
 """Untrusted texts made harmless where they are shown, and names that are close to another."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 
 MOST_NAMED = 5
@@ -59,6 +59,12 @@ def unknown(
     how = "closest" if close else "there are, for example"
     told = f"; {how}: {', '.join(named)}" if named else ""
     return f"There is no {noun} '{name}'{where}{told}."
+
+
+def listed(names: Sequence[str], most: int) -> str:
+    """Return the first names in a line, and how many more there are."""
+    left = len(names) - most
+    return ", ".join(names[:most]) + (f" and {left} more" if left > 0 else "")
 
 
 def closest(name: str, known: Mapping[str, str], alike: float = LEAST_ALIKE) -> list[str]:

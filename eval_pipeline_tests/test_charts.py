@@ -368,11 +368,6 @@ def test_a_cell_without_judgements_stays_empty_and_is_no_zero() -> None:
     assert about(none) == "lab/b, math (n 10): nothing judged"
 
 
-def test_two_rows_for_one_cell_are_refused() -> None:
-    with pytest.raises(ValueError, match="one run and one judge"):
-        category_chart([a_row(), a_row()])
-
-
 def test_history_runs_from_left_to_right_and_incomplete_runs_are_hollow() -> None:
     later = a_row(accuracy=0.9, opened_at=NOON + timedelta(days=40), complete=False)
 

@@ -28,7 +28,7 @@ from eval_pipeline.journal.files import (
 )
 from eval_pipeline.processes import EXPLAINED, GONE, last_words, run_module
 from eval_pipeline.records.base import now
-from eval_pipeline.results.queries import clear, run_file
+from eval_pipeline.results.queries import run_file
 from eval_pipeline.results.schema import create_schema, schema_texts
 
 TABLES = {
@@ -139,7 +139,8 @@ def _fill(path: Path, order: Order, settings: Mapping[str, str]) -> None:
     _begin(path, order, settings)
     with _new_file(path, settings) as connection:
         for stream in order.loads:
-            clear(connection, TABLES[stream.name])
+            for table in TABLES[stream.name]:
+                connection.execute(f"delete from {table}")
             load(connection, stream, order.journal.files(stream))
         for name in order.derives:
             derive(connection, name)
@@ -293,7 +294,7 @@ def _show_lines(connection: duckdb.DuckDBPyConnection, files: list[Path], longes
 
 def derive(connection: duckdb.DuckDBPyConnection, table: str) -> None:
     """Fill a derived table from those before it in DERIVED."""
-    clear(connection, [table])
+    connection.execute(f"delete from {table}")
     if not _has_rows(connection, DERIVED[table]):
         return
     # Imported only if there is something to compute: numpy takes time and memory.

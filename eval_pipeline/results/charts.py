@@ -22,7 +22,6 @@ from eval_pipeline.results.svg import (
     known,
     label,
     line,
-    listed,
     name_of,
     or_else,
     place_names,
@@ -32,6 +31,7 @@ from eval_pipeline.results.svg import (
     usd,
     width,
 )
+from eval_pipeline.text import listed
 
 _T = TypeVar("_T")
 
@@ -41,6 +41,7 @@ _ROW, _TALL = 20, 25
 _COLUMNS = 75, 125, 170
 _LONGEST_TIES, _MOST_PANELS, _ACROSS = 24, 30, 5
 _LONGEST_CATEGORY, _LONGEST_POINT, _LONGEST_PANEL = 26, 30, 19
+_MOST_LISTED = 20
 _CELL, _SHADES, _FIRST_DARK = 34, 8, 4
 
 
@@ -177,13 +178,13 @@ def _stairs(places: Sequence[tuple[float, float]]) -> Markup:
 
 
 def _left_out(without: Sequence[Row], found: Sequence[Row]) -> list[str]:
-    groups: dict[str, list[str]] = {"Cost nothing": [], "Cost unknown": []}
-    for row in without:
-        groups["Cost nothing" if row["cost_usd"] == 0 else "Cost unknown"].append(
-            name_of(row, found)
-        )
+    nothing = sorted(name_of(row, found) for row in without if row["cost_usd"] == 0)
+    unknown = sorted(name_of(row, found) for row in without if row["cost_usd"] != 0)
+    groups = {"Cost nothing": nothing, "Cost unknown": unknown}
     return [
-        f"{why}, so not drawn: {listed(sorted(names))}." for why, names in groups.items() if names
+        f"{why}, so not drawn: {listed(names, _MOST_LISTED)}."
+        for why, names in groups.items()
+        if names
     ]
 
 
@@ -279,7 +280,7 @@ def category_chart(cells: Sequence[Row], most: int | None = None) -> Chart:
     for down, (name, group) in enumerate(zip(names, models, strict=True)):
         y = top + _ROW * down
         drawn.append(label(left - 10, y + _ROW / 2, name, "end"))
-        by = _by_category(name, group)
+        by = {str(row["category"] or "no category"): row["accuracy"] for row in group}
         row = [by.get(one) for one in categories]
         for at, (value, heading) in enumerate(zip(row, headings, strict=True)):
             drawn += _cell(left + _CELL * at, y, value, (low, high), f"{name}, {heading}")
@@ -287,16 +288,6 @@ def category_chart(cells: Sequence[Row], most: int | None = None) -> Chart:
     wide = left + _CELL * len(categories) + 24 + 0.77 * width(headings[-1], 11)
     size = max(wide, 640), top + _ROW * len(models) + 8
     return Chart(title, about, *size, joined(drawn), ("model", *headings), table)
-
-
-def _by_category(name: str, group: Sequence[Row]) -> dict[str, float]:
-    found = {str(row["category"] or "no category"): row["accuracy"] for row in group}
-    if len(found) < len(group):
-        raise ValueError(
-            f"{name} has several rows for one category: "
-            "pass the rows of one run and one judge, and name the experiment."
-        )
-    return found
 
 
 def _heading(category: str, used: Sequence[Row]) -> str:

@@ -14,12 +14,10 @@ from eval_pipeline.errors import RunError
 from eval_pipeline.results.queries import insert, query
 from eval_pipeline.results.stats.bootstrap import Floats, Ints, seed_of
 from eval_pipeline.results.stats.intervals import LEVEL, Interval, clustered_error
-from eval_pipeline.results.stats.pairs import Paired, compare, compare_clusters, holm
+from eval_pipeline.results.stats.pairs import DECIMALS, Paired, compare, compare_clusters, holm
 from eval_pipeline.results.stats.ranks import letters, rank_range
+from eval_pipeline.text import listed
 
-# Means of the same scores may differ by rounding; more of it would take thirds off the lattice
-# that the bootstrap is fast on.
-DECIMALS = 14
 MOST_NAMED = 8
 
 
@@ -298,8 +296,7 @@ def _rows(db: duckdb.DuckDBPyConnection, name: str, experiment: str) -> list[tup
 
 def _listed(rows: Sequence[tuple[Any, ...]]) -> str:
     names = list(dict.fromkeys(f"{row[1]}@{row[3][0][:8]}" for row in rows))
-    left = len(names) - MOST_NAMED
-    return ", ".join(names[:MOST_NAMED]) + (f" and {left} more" if left > 0 else "")
+    return listed(names, MOST_NAMED)
 
 
 def _judge(a: Mapping[Judge, _Seen], b: Mapping[Judge, _Seen], judge: str | None) -> Judge:

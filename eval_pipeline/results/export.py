@@ -6,9 +6,8 @@ number. Nothing but names and numbers of rows passes through Python, however muc
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import groupby
 from pathlib import Path
 from stat import S_IMODE
 from typing import NamedTuple
@@ -147,9 +146,10 @@ def export_tables(
     force: bool = False,
 ) -> list[Exported]:
     """Every table and view as a file, and what their columns mean; with `runs`, theirs only."""
-    sources = {name: f"from {name}" for name, _ in _relations(db)}
+    relations = _relations(db)
+    sources = {name: f"from {name}" for name in relations}
     if runs:
-        sources = dict(_narrowed(db, runs))
+        sources = dict(_narrowed(db, relations, runs))
     exported = [Exported(f"{name}.{form}", _count(db, sql)) for name, sql in sources.items()]
     names = [*(file for file, _ in exported), SCHEMA]
     with _put_in(folder, names, force=force) as workshop:
@@ -188,24 +188,24 @@ def _count(db: duckdb.DuckDBPyConnection, sql: str) -> int:
     return int(rows)
 
 
-def _relations(db: duckdb.DuckDBPyConnection) -> Iterator[tuple[str, set[str]]]:
-    """Every table and view that is about results, with its columns."""
-    described = query(db, "summaries/schema").project('relation, "column"').fetchall()
-    for name, rows in groupby(described, key=lambda row: row[0]):
-        if name not in _OWN_AFFAIRS:
-            yield name, {column for _, column in rows}
+def _relations(db: duckdb.DuckDBPyConnection) -> dict[str, set[str]]:
+    """Return every table and view that is about results, with its columns."""
+    described = query(db, "summaries/schema").aggregate('relation, list("column")', "relation")
+    found = described.order("relation").fetchall()
+    return {name: set(columns) for name, columns in found if name not in _OWN_AFFAIRS}
 
 
-def _narrowed(db: duckdb.DuckDBPyConnection, runs: Sequence[FoundRun]) -> Iterable[tuple[str, str]]:
+def _narrowed(
+    db: duckdb.DuckDBPyConnection, relations: Mapping[str, set[str]], runs: Sequence[FoundRun]
+) -> Iterator[tuple[str, str]]:
     """Yield each table that has rows of these runs, with the query for them."""
-    relations = list(_relations(db))
     keys = {"run_ids": [run.run_id for run in runs], "models": [run.model for run in runs]}
     db.execute(
         "create temp table chosen as from runs where (run_id, model) in "
         "(select (unnest($run_ids), unnest($models)))",
         keys,
     )
-    for name, columns in relations:
+    for name, columns in relations.items():
         if (SQL / "exports" / f"{name}.sql").exists():
             yield name, query_text(f"exports/{name}")
         elif columns >= {"run_ids", "model"}:

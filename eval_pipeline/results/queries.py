@@ -39,12 +39,6 @@ def run_file(
         connection.execute(statement, wanted or None)
 
 
-def clear(connection: duckdb.DuckDBPyConnection, tables: Sequence[str]) -> None:
-    """Delete the rows of the tables."""
-    for table in tables:
-        connection.execute(f"delete from {table}")
-
-
 def insert(
     connection: duckdb.DuckDBPyConnection, table: str, rows: Sequence[Sequence[float | None]]
 ) -> None:

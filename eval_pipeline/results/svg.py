@@ -48,7 +48,7 @@ svg.chart { --c-ground: var(--ground, #fff); --c-ink: var(--ink, #1a2230);
 
 LONGEST_NAME = 42
 _WIDE, _CAPITAL, _OTHER = 1.0, 0.76, 0.6
-MOST_MARKS, _MOST_LISTED = 8, 20
+MOST_MARKS = 8
 _STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.25)
 _ABOVE, _BELOW, _LINE = 34, 8, 15
 # A page of Dagster becomes slow with more.
@@ -281,11 +281,6 @@ def name_of(row: Row, found: Sequence[Row], longest: int = 42) -> str:
         remarks.append(shown(row["experiment"], 20))
     behind = f" ({', '.join(remarks)})" if remarks else ""
     return shown(row["model"], longest - len(behind) // 2) + behind
-
-
-def listed(names: Sequence[str]) -> str:
-    more = len(names) - _MOST_LISTED
-    return ", ".join(names[:_MOST_LISTED]) + (f" and {more} more" if more > 0 else "")
 
 
 def place_names(

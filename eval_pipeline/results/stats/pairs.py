@@ -19,8 +19,9 @@ from eval_pipeline.results.stats.bootstrap import (
 )
 from eval_pipeline.results.stats.intervals import LEVEL, Z_95, Interval, clustered_error
 
+# Means of the same scores may differ by rounding, which this takes off; to round more would take
+# thirds off the lattice that the bootstrap is fast on.
 DECIMALS = 14
-"""Where two means of the same scores may differ by rounding only."""
 SLACK = 1e-9
 MOST_SUMS = 2**13
 """The most sums on either side; always enough for 25 differences other than 0."""

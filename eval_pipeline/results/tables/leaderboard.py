@@ -109,7 +109,11 @@ def leaderboard_page(
     found = rows(query(db, "summaries/leaderboard"))
     parts = ["# Leaderboard", f"As of {when:%Y-%m-%d %H:%M} UTC. {_version(db)}"]
     if any(row["simulated"] for row in found):
-        parts.append(_simulated(all_of_them=all_simulated(found)))
+        whose = "All models" if all_simulated(found) else "Models that are called simulated"
+        parts.append(
+            f"**{whose} are SIMULATED: their skill is invented, and their scores say nothing "
+            "about any real model.**"
+        )
     for judge, board in groupby(found, key=lambda row: row["judge"]):
         parts += [f"## Judged by {plain(judge)}", _table(board)]
     parts.append(HOW_TO_READ if found else "No run is complete yet.")
@@ -136,14 +140,6 @@ def _version(db: duckdb.DuckDBPyConnection) -> str:
     version, name, items = found
     named = f" ({plain(name)})" if name else ""
     return f"Benchmark version {version}{named}, {items} items."
-
-
-def _simulated(*, all_of_them: bool) -> str:
-    whose = "All models are" if all_of_them else "Models that are called simulated are"
-    return (
-        f"**{whose} SIMULATED: their skill is invented, and their scores say nothing about any "
-        "real model.**"
-    )
 
 
 def _table(board: Iterable[Row]) -> str:

@@ -25,6 +25,7 @@ from eval_pipeline.results.tables.format import (
     usd,
     whole,
 )
+from eval_pipeline.text import listed
 
 Slice = Literal["all", "suite", "category", "input"]
 CAPTION = (
@@ -117,10 +118,8 @@ def _fits(name: str, pattern: str) -> bool:
 def _refuse_unknown(noun: str, name: str | None, known: Sequence[str]) -> None:
     if name is None or name in known:
         return
-    left = len(known) - MOST_NAMED
-    more = f" and {left} more" if left > 0 else ""
-    named = ", ".join(known[:MOST_NAMED]) + more if known else "none yet (evals run)"
-    raise RunError(f"There are no numbers of the {noun} '{name}'. There are: {named}.")
+    there = listed(known, MOST_NAMED) or "none yet (evals run)"
+    raise RunError(f"There are no numbers of the {noun} '{name}'. There are: {there}.")
 
 
 def metrics_tables(found: Metrics, *, by: Slice, moderate: bool) -> Iterator[FittedTable]:

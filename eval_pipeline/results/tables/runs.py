@@ -20,6 +20,7 @@ from eval_pipeline.results.tables.format import (
     titled,
     usd,
 )
+from eval_pipeline.text import listed
 
 STYLES = {
     State.COMPLETE: "green",
@@ -28,6 +29,7 @@ STYLES = {
     State.FAILED: "red",
     State.TO_JUDGE: "yellow",
 }
+MOST_NAMED = 3
 SHORT = {State.FAILED: "failed"}
 TO_DO = {
     State.UNFINISHED: "To ask the rest",
@@ -173,8 +175,8 @@ def steps_left(rows: Iterable[Row]) -> list[str]:
     ]
     if undecided:
         lines.append(
-            f"The rules alone can not tell all of {_named(undecided)}: set judge.rules to "
-            '"first" and name a judge, then: evals fix --judge'
+            f"The rules alone can not tell all of {listed(undecided, MOST_NAMED)}: set judge.rules "
+            'to "first" and name a judge, then: evals fix --judge'
         )
     return lines or [f"Nothing is left to do in {'this run' if len(rows) == 1 else 'these runs'}."]
 
@@ -191,16 +193,11 @@ def _steps(rows: Iterable[Row]) -> Iterator[tuple[State, str, str]]:
         if row["next_step"]:
             left.setdefault((state_of(row), row["next_step"]), []).append(row["model"])
     for (state, step), models in left.items():
-        yield state, step, _named(models)
+        yield state, step, listed(models, MOST_NAMED)
 
 
 def _named_run(reply: Row) -> str:
     return f"{reply['model']}@{reply['run_id'][:8]}"
-
-
-def _named(models: Sequence[str], most: int = 3) -> str:
-    left = len(models) - most
-    return ", ".join(models[:most]) + (f" and {left} more" if left > 0 else "")
 
 
 def _table(
