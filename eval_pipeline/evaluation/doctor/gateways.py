@@ -10,7 +10,6 @@ from eval_pipeline.evaluation.doctor.report import Check, Finding, State, ok, wa
 from eval_pipeline.gateways.catalog import (
     Catalog,
     ClientFor,
-    Limits,
     Selected,
     fetch,
     select,
@@ -73,9 +72,9 @@ class Offers:
     async def _ask(self, gateway: Gateway, client_for: ClientFor) -> Catalog | str:
         """Each on its own, for it is to be told of each how it answers."""
         alone = self.settings.model_copy(update={"gateways": (gateway,)})
-        limits = Limits(seconds=self.longest_s)
+        redact, longest_s = self.settings.redact, self.longest_s
         try:
-            return await fetch(alone, client_for, redact=self.settings.redact, limits=limits)
+            return await fetch(alone, client_for, redact=redact, longest_s=longest_s)
         except CatalogError as error:
             return str(error).removeprefix(NOBODY_ANSWERED)
         except Exception as error:  # noqa: BLE001  (it must not keep the others from being told)
