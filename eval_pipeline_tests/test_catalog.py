@@ -13,7 +13,8 @@ from typing import Any
 import httpx
 import pytest
 
-from eval_pipeline.gateways.catalog import Catalog, Limits, fetch, select
+from eval_pipeline.gateways import catalog as module
+from eval_pipeline.gateways.catalog import Catalog, fetch, select
 from eval_pipeline.gateways.model_lists import CatalogError, static_models
 from eval_pipeline.records.model import Model
 from eval_pipeline.settings.gateway import Gateway, Override, StaticModel
@@ -68,9 +69,9 @@ def a_gateway(base_url: str, name: str, **more: Any) -> Gateway:
     return Gateway(**({"name": name, "kind": "openai", "base_url": f"{base_url}/{name}"} | more))
 
 
-def fetched(settings: Settings, limits: Limits | None = None) -> Catalog:
+def fetched(settings: Settings, longest_s: float = 30) -> Catalog:
     hidden = partial(re.sub, re.escape(KEY), "***")
-    return asyncio.run(fetch(settings, a_client, redact=hidden, limits=limits))
+    return asyncio.run(fetch(settings, a_client, redact=hidden, longest_s=longest_s))
 
 
 def ids(models: tuple[Model, ...]) -> list[str]:
@@ -133,12 +134,16 @@ def test_a_key_that_is_echoed_stays_secret(say: Callable[[str], tuple[int, bytes
     [(body, "did not answer with JSON") for body in (b"[" * 40_000, b"9" * 5_000, b"\xff\xfe", b"")]
     + [(b" " * 50_001, "answered with more than 50000 bytes")],
 )
-def test_a_hostile_body_is_refused(body: bytes, reason: str) -> None:
+def test_a_hostile_body_is_refused(
+    body: bytes, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "LARGEST_LIST", 50_000)
+
     with (
         a_server({"/one/models": lambda _: (200, body)}) as url,
         pytest.raises(CatalogError, match=reason),
     ):
-        fetched(some_settings(a_gateway(url, "one")), Limits(size=50_000))
+        fetched(some_settings(a_gateway(url, "one")))
 
 
 def test_a_gateway_that_takes_too_long_is_left_out() -> None:
@@ -150,7 +155,7 @@ def test_a_gateway_that_takes_too_long_is_left_out() -> None:
 
     with a_server({"/slow/models": slow, "/right/models": lambda _: (200, a_list("a"))}) as url:
         settings = some_settings(a_gateway(url, "slow"), a_gateway(url, "right"))
-        catalog = fetched(settings, Limits(seconds=1))
+        catalog = fetched(settings, longest_s=1)
         left.set()
 
     assert ids(catalog.models) == ["right/a"]

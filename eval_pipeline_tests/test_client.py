@@ -1,10 +1,14 @@
 """What becomes of a reply on the wire, over real HTTP: whole replies, streams, and all the rest."""
 
+import asyncio
+import json
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
 from eval_pipeline.gateways import client
 from eval_pipeline.gateways.chat import ChatReply
-from eval_pipeline.gateways.client import Events
 from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.records.outcome import Outcome
 from eval_pipeline_tests.builders import a_question
@@ -70,10 +74,22 @@ def test_a_stream_may_be_written_in_many_ways(events: bytes) -> None:
     assert (reply.text, reply.outcome) == (TEXT, Outcome.OK)
 
 
-def events_in(pieces: list[bytes]) -> list[bytes]:
+class Pieces:
     """On a real socket pieces join as they like; here every one arrives on its own."""
-    events = Events()
-    return [data for piece in pieces for data in events.feed(piece)]
+
+    def __init__(self, pieces: list[bytes]) -> None:
+        self._left = iter(pieces)
+
+    async def readany(self) -> bytes:
+        return next(self._left, b"")
+
+
+def events_in(pieces: list[bytes]) -> list[Any]:
+    found: list[Any] = []
+    content: Any = Pieces(pieces)
+    collected: Any = SimpleNamespace(add_event=found.append, finished=False)
+    asyncio.run(client._collect(content, collected))
+    return found
 
 
 def test_a_stream_may_arrive_in_any_pieces() -> None:
@@ -84,7 +100,7 @@ def test_a_stream_may_arrive_in_any_pieces() -> None:
 
     read = [events_in(pieces) for pieces in [*halves, letters]]
 
-    assert read == [[first, b"{}"]] * len(read)
+    assert read == [[json.loads(first), {}]] * len(read)
 
 
 @pytest.mark.parametrize(

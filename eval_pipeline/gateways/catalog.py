@@ -30,14 +30,7 @@ from eval_pipeline.text import closest
 
 # Opens a client whose base address and key are already those of the gateway.
 ClientFor = Callable[[Gateway], AbstractAsyncContextManager[httpx.AsyncClient]]
-
-
-@dataclass(frozen=True)
-class Limits:
-    """Limits to the time a gateway takes to list its models, and to the size of the list."""
-
-    seconds: float = 30
-    size: int = 64 * 2**20
+LARGEST_LIST = 64 * 2**20
 
 
 @dataclass(frozen=True)
@@ -57,10 +50,10 @@ class Selected(NamedTuple):
 
 
 async def fetch(
-    settings: Settings, client_for: ClientFor, *, redact: Redact, limits: Limits | None = None
+    settings: Settings, client_for: ClientFor, *, redact: Redact, longest_s: float = 30
 ) -> Catalog:
     """Ask all gateways at once; one that fails is left out with a warning, unless all do."""
-    asked = (_list_models(one, client_for, redact, limits or Limits()) for one in settings.gateways)
+    asked = (_list_models(one, client_for, redact, longest_s) for one in settings.gateways)
     answers = await asyncio.gather(*asked)
     failed = {}
     for gateway, answer in zip(settings.gateways, answers, strict=True):
@@ -89,13 +82,13 @@ async def fetch(
 
 
 async def _list_models(
-    gateway: Gateway, client_for: ClientFor, redact: Redact, limits: Limits
+    gateway: Gateway, client_for: ClientFor, redact: Redact, longest_s: float
 ) -> ModelList | CatalogError:
     if gateway.models:
         return ModelList(static_models(gateway), ())
     try:
-        async with client_for(gateway) as client, asyncio.timeout(limits.seconds):
-            status, body = await _download(gateway, client, limits.size)
+        async with client_for(gateway) as client, asyncio.timeout(longest_s):
+            status, body = await _download(gateway, client)
         if status != httpx.codes.OK:
             said = shown(readable(body), redact, limit=200) or "it gave no reason"
             return gateway_error(gateway, f"answered with status {status} ({said})")
@@ -105,23 +98,21 @@ async def _list_models(
     except (ValueError, RecursionError):
         return gateway_error(gateway, "did not answer with JSON")
     except TimeoutError:
-        return gateway_error(gateway, f"did not list its models within {limits.seconds:g} s")
+        return gateway_error(gateway, f"did not list its models within {longest_s:g} s")
     except httpx.HTTPError as error:
         reason = shown(str(error), redact, limit=200) or type(error).__name__
         return gateway_error(gateway, f"could not be asked ({reason})")
 
 
-async def _download(
-    gateway: Gateway, client: httpx.AsyncClient, most_bytes: int
-) -> tuple[int, bytes]:
+async def _download(gateway: Gateway, client: httpx.AsyncClient) -> tuple[int, bytes]:
     body = bytearray()
     address = gateway.list_address or "models"
     # The client's own time limit is meant for answers of models; ours is around this call.
     async with client.stream("GET", address, timeout=None) as response:
         async for chunk in response.aiter_bytes():
             body += chunk
-            if len(body) > most_bytes:
-                raise gateway_error(gateway, f"answered with more than {most_bytes} bytes")
+            if len(body) > LARGEST_LIST:
+                raise gateway_error(gateway, f"answered with more than {LARGEST_LIST} bytes")
     return response.status_code, bytes(body)
 
 

@@ -30,6 +30,7 @@ KEEP_ALIVE_S = 60.0
 LONGEST_GOODBYE_S = 1.0
 
 _DONE = b"[DONE]"
+_TOO_LARGE = "The reply is larger than 32 MiB."
 
 
 def open_session(*, secure: bool = False) -> aiohttp.ClientSession:
@@ -137,11 +138,19 @@ def _parsed(data: bytes) -> dict[str, Any]:
 
 
 async def _collect(content: aiohttp.StreamReader, collected: ReplyBuilder) -> None:
-    events = Events()
+    """Read server-sent events. Lines end at \\n only: a reply may hold other breaks."""
+    rest, size, done = b"", 0, False
     while chunk := await content.readany():
-        for data in events.feed(chunk):
-            collected.add_event(_parsed(data))
-        if events.done and collected.finished and not content.at_eof():
+        size += len(chunk)
+        if size > LARGEST_REPLY:
+            raise ProviderError(Outcome.INVALID_REPLY, _TOO_LARGE)
+        *lines, rest = (rest + chunk).split(b"\n")
+        found = [line[5:].strip() for line in lines if line.startswith(b"data:")]
+        for data in found:
+            if data and data != _DONE:
+                collected.add_event(_parsed(data))
+        done = done or _DONE in found
+        if done and collected.finished and not content.at_eof():
             # The reply is complete; a connection that ends as well can be used again.
             with suppress(TimeoutError):
                 async with asyncio.timeout(LONGEST_GOODBYE_S):
@@ -155,25 +164,5 @@ async def _read(response: aiohttp.ClientResponse) -> bytes:
     async for chunk in response.content.iter_any():
         data += chunk
         if len(data) > LARGEST_REPLY:
-            raise ProviderError(Outcome.INVALID_REPLY, "The reply is larger than 32 MiB.")
+            raise ProviderError(Outcome.INVALID_REPLY, _TOO_LARGE)
     return bytes(data)
-
-
-class Events:
-    """A parser of server-sent events. Lines end at \\n only: a reply may hold other breaks."""
-
-    def __init__(self) -> None:
-        self.done = False
-        self._rest = b""
-        self._size = 0
-
-    def feed(self, chunk: bytes) -> list[bytes]:
-        """Return the data of the events that end in this piece of the stream."""
-        self._size += len(chunk)
-        if self._size > LARGEST_REPLY:
-            raise ProviderError(Outcome.INVALID_REPLY, "The reply is larger than 32 MiB.")
-        *lines, self._rest = (self._rest + chunk).split(b"\n")
-        found = [line[5:].strip() for line in lines if line.startswith(b"data:")]
-        if _DONE in found:
-            self.done = True
-        return [data for data in found if data and data != _DONE]

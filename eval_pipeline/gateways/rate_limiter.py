@@ -63,22 +63,21 @@ class Meters:
         """Wait until a request that takes these tokens may be made."""
         if stop.is_set:
             raise Halted
-        amounts, moment = _amounts(tokens), time.monotonic()
-        await self._take(
-            {
-                name: share.wanted(amounts[name], moment)
-                for name, share in self._shares.items()
-                if not share.covers(amounts[name], moment)
-            },
-            stop,
-        )
-        while (seconds := self._ready_in(time.monotonic())) > 0:
+        amounts, moment = {"requests": 1.0, "tokens": tokens}, time.monotonic()
+        wanted = {
+            name: share.wanted(amounts[name], moment)
+            for name, share in self._shares.items()
+            if not share.covers(amounts[name], moment)
+        }
+        await self._take(wanted, stop)
+        shares = self._shares.values()
+        while seconds := max((share.ready_in(time.monotonic()) for share in shares), default=0.0):
             # In short steps: what was expected is corrected meanwhile.
             await stop.sleep(min(seconds, LONGEST_STEP_S))
 
     def use(self, tokens: float) -> None:
         """Note that a request is made."""
-        amounts, moment = _amounts(tokens), time.monotonic()
+        amounts, moment = {"requests": 1.0, "tokens": tokens}, time.monotonic()
         for name, share in self._shares.items():
             share.use(amounts[name], moment)
 
@@ -101,9 +100,6 @@ class Meters:
         moment = time.monotonic()
         for name, seconds in waits.items():
             self._shares[name].given(wanted[name], moment + seconds)
-
-    def _ready_in(self, moment: float) -> float:
-        return max((share.ready_in(moment) for share in self._shares.values()), default=0.0)
 
 
 class RateLimiter:
@@ -206,7 +202,3 @@ class RateLimiter:
                 await meters.wait(stop, tokens)
             for meters in self._meters:
                 meters.use(tokens)
-
-
-def _amounts(tokens: float) -> dict[str, float]:
-    return {"requests": 1.0, "tokens": tokens}

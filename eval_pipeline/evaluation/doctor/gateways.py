@@ -10,7 +10,7 @@ import httpx
 
 from eval_pipeline.evaluation.budget import price_warning
 from eval_pipeline.evaluation.doctor.report import Check, Finding, State, ok, warning, wrong
-from eval_pipeline.gateways.catalog import Catalog, Limits, Selected, fetch, select, shortened
+from eval_pipeline.gateways.catalog import Catalog, Selected, fetch, select, shortened
 from eval_pipeline.gateways.model_lists import CatalogError, shown
 from eval_pipeline.gateways.pool import Gateways
 from eval_pipeline.records.model import Model
@@ -71,9 +71,9 @@ class Offers:
     async def _list(self, gateway: Gateway, gateways: Gateways) -> Catalog | str:
         """Ask this gateway alone, for how it answers is reported of each."""
         alone = self.settings.model_copy(update={"gateways": (gateway,)})
-        limits, redact = Limits(seconds=self.longest_s), self.settings.redact
+        redact, longest_s = self.settings.redact, self.longest_s
         try:
-            return await fetch(alone, gateways.lent_client, redact=redact, limits=limits)
+            return await fetch(alone, gateways.lent_client, redact=redact, longest_s=longest_s)
         except CatalogError as error:
             return str(error).removeprefix(NOBODY_ANSWERED)
         except Exception as error:  # noqa: BLE001  (the others are reported all the same)

@@ -100,23 +100,18 @@ _ATOM_READERS = {kind.__name__: read for kind, (_, read) in _ATOMS.items()} | {
 
 def as_parent(value: Any) -> Any:
     """The plain value that an object of a class of its own is, such as a Counter; else itself."""
-    for parent in (str, int, float, *_KINDS):
+    if isinstance(value, str):
+        return "".join(str.__iter__(value))
+    if isinstance(value, int | float):
+        return int(value) if isinstance(value, int) else float(value)
+    for parent, (write, read) in _KINDS.items():
         if isinstance(value, parent):
-            return _of_parent(value, parent)
+            return read(*write(value))
     if isinstance(value, types.MappingProxyType):
         return dict(value)
     if type(value).__module__ == "numpy" and getattr(value, "shape", None) == ():
         return value.item()  # one number, which compares with others like any of Python's
     return PurePosixPath(value) if isinstance(value, PurePath) else value
-
-
-def _of_parent(value: Any, parent: type) -> Any:
-    if parent is str:
-        return "".join(str.__iter__(value))
-    if parent in _KINDS:
-        write, read = _KINDS[parent]
-        return read(*write(value))
-    return parent(value)
 
 
 def write_back(original: Any, changed: Any) -> None:

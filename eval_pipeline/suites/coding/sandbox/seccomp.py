@@ -32,7 +32,8 @@ _OF_SOCKETS, _BUFFER_SIZES = 1, (7, 8, 32, 33)  # SO_SNDBUF, SO_RCVBUF and both 
 _DONE = 0
 _MACHINES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
 """For each machine its number in audit records, and its place in pairs of call numbers."""
-_Code = list[tuple[int, int, int, int]]
+_Step = tuple[int, int, int, int]
+_Code = list[_Step]
 
 
 def filter_program(machine: str) -> bytes:
@@ -66,26 +67,27 @@ def forbidden_calls(machine: str) -> Mapping[str, tuple[int, int]]:
 def _looked_into() -> Iterator[tuple[tuple[int, int], _Code]]:
     """Calls that depend on what they are called with; every body ends in a return."""
     yield _CLONE, _unless_any(0, _NEW_NAMESPACES, errno.EPERM)
-    yield _IOCTL, _unless_one(1, _TERMINAL_INPUT, errno.EPERM)
+    yield _IOCTL, _if_one(1, _TERMINAL_INPUT, _fail(errno.EPERM), _ALLOWED)
     # Such memory stays when it is no longer mapped, and then belongs to nobody who is watched.
     yield _MMAP, _unless_all(3, _SHARED_AND_ANONYMOUS, errno.ENOMEM)
-    yield _PERSONALITY, _only(0, (0, 0xFFFFFFFF), errno.EPERM)
+    yield _PERSONALITY, _if_one(0, (0, 0xFFFFFFFF), _ALLOWED, _fail(errno.EPERM))
     yield _SOCKET, _sockets()
     # Ignored without an error: what waits in a larger buffer is in no process that is watched.
     yield _SETSOCKOPT, _buffers()
-    yield _SOCKETPAIR, _only(0, (_UNIX,), errno.EAFNOSUPPORT)
+    yield _SOCKETPAIR, _if_one(0, (_UNIX,), _ALLOWED, _fail(errno.EAFNOSUPPORT))
 
 
 def _sockets() -> _Code:
     """The usual families, and of the kernel's own only what lists network interfaces."""
-    *usual, refused = _only(0, (_UNIX, _INET, _INET6), errno.EAFNOSUPPORT)
+    refused = _fail(errno.EAFNOSUPPORT)
+    usual = _if_one(0, (_UNIX, _INET, _INET6), _ALLOWED, refused)[:-1]
     listing: _Code = [_argument(2), (_EQUAL, 0, 1, 0), _ALLOWED]
     return [*usual, (_EQUAL, 0, len(listing), _NETLINK), *listing, refused]
 
 
 def _buffers() -> _Code:
     elsewhere: _Code = [_argument(1), (_EQUAL, 1, 0, _OF_SOCKETS), _ALLOWED]
-    return [*elsewhere, *_unless_one(2, _BUFFER_SIZES, _DONE)]
+    return [*elsewhere, *_if_one(2, _BUFFER_SIZES, _fail(_DONE), _ALLOWED)]
 
 
 def _unless_any(argument: int, bits: int, error: int) -> _Code:
@@ -97,20 +99,15 @@ def _unless_all(argument: int, bits: int, error: int) -> _Code:
     return [_argument(argument), *tests, _fail(error), _ALLOWED]
 
 
-def _unless_one(argument: int, values: Sequence[int], error: int) -> _Code:
-    tests = [step for value in values for step in ((_EQUAL, 0, 1, value), _fail(error))]
-    return [_argument(argument), *tests, _ALLOWED]
+def _if_one(argument: int, values: Sequence[int], then: _Step, otherwise: _Step) -> _Code:
+    tests = [step for value in values for step in ((_EQUAL, 0, 1, value), then)]
+    return [_argument(argument), *tests, otherwise]
 
 
-def _only(argument: int, values: Sequence[int], error: int) -> _Code:
-    tests = [step for value in values for step in ((_EQUAL, 0, 1, value), _ALLOWED)]
-    return [_argument(argument), *tests, _fail(error)]
-
-
-def _argument(position: int) -> tuple[int, int, int, int]:
+def _argument(position: int) -> _Step:
     """The lower half: of these arguments the kernel looks at no more."""
     return (_LOAD, 0, 0, _ARGUMENTS + 8 * position)
 
 
-def _fail(error: int) -> tuple[int, int, int, int]:
+def _fail(error: int) -> _Step:
     return (_RETURN, 0, 0, _FAIL | error)

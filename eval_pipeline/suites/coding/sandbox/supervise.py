@@ -215,17 +215,22 @@ async def supervise(command: Command, confined: Confined) -> Finished:
     """Runs the command to its end; afterwards, and also when cancelled, nothing of it is left."""
     output, control = Tap(command.limits.output_kb * 1024), Tap(MOST_BYTES)
     try:
-        process = await _whole(confined.start(output=output.writer, control=control.writer))
-        _handed_over(command, output, control)
-        await _ready(process, control)
+        try:
+            process = await _whole(confined.start(output=output.writer, control=control.writer))
+        finally:
+            output.started()
+            control.started()
+            if command.channel is not None:
+                command.channel.close()
+        exited = asyncio.ensure_future(process.wait())
+        await _ready(exited, control)
         started = time.monotonic()
-        ending = await _ending(process, output, confined, command.limits)
+        ending = await _ending(exited, output, confined, command.limits)
         seconds = time.monotonic() - started
         if ending == "exited":
             ending = await confined.verdict() or ending
     finally:
         await _whole(confined.end())
-        _handed_over(command, output, control)
         output.close()
         control.close()
     ending = _named(ending, process.returncode, output)
@@ -265,34 +270,24 @@ async def _whole(work: Coroutine[Any, Any, _T]) -> _T:
         raise
 
 
-def _handed_over(command: Command, *taps: Tap) -> None:
-    for tap in taps:
-        tap.started()
-    if command.channel is not None:
-        command.channel.close()
-
-
-async def _ready(process: Process, control: Tap) -> None:
+async def _ready(exited: asyncio.Future[int], control: Tap) -> None:
     """Waits until the command itself is about to run; everything before that is our business."""
-    exited = asyncio.ensure_future(process.wait())
     exited.add_done_callback(lambda _: control.changed.set())
-    try:
-        await control.until(
-            lambda: READY in control.content or exited.done(),
-            f"No command started within {LONGEST_START_S:g} s.",
-        )
-        if exited.done():
-            control.close()
-    finally:
-        exited.cancel()
+    await control.until(
+        lambda: READY in control.content or exited.done(),
+        f"No command started within {LONGEST_START_S:g} s.",
+    )
+    if exited.done():
+        control.close()
     if READY not in control.content:
         said = clean(bytes(control.content), _TROUBLE).strip() or "it did not say why"
         raise SandboxError(f"The sandbox could not start a command: {said}")
 
 
-async def _ending(process: Process, output: Tap, confined: Confined, limits: Limits) -> Ending:
+async def _ending(
+    exited: asyncio.Future[int], output: Tap, confined: Confined, limits: Limits
+) -> Ending:
     """Waits for the first of all the things that end a command."""
-    exited = asyncio.ensure_future(process.wait())
     flooded = asyncio.ensure_future(output.full.wait())
     watched = asyncio.ensure_future(_watch(confined, limits))
     everything = (exited, flooded, watched)
