@@ -3,9 +3,8 @@
 import dagster as dg
 
 from eval_pipeline.defs.assets import build_graph
-from eval_pipeline.defs.automation import build_automation
+from eval_pipeline.defs.automation import build_automation, build_schedules
 from eval_pipeline.defs.jobs import build_jobs
-from eval_pipeline.defs.schedules import build_schedules
 from eval_pipeline.defs.sensors import build_dead_runs, build_discovery, build_notifications
 from eval_pipeline.logs import JsonLines, write_lines
 from eval_pipeline.settings.settings import Settings

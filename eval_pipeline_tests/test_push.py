@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from eval_pipeline.defs.assets import build_graph
-from eval_pipeline.defs.schedules import build_schedules
+from eval_pipeline.defs.automation import build_schedules
 from eval_pipeline.defs.sensors import build_discovery
 from eval_pipeline.errors import RunError
 from eval_pipeline.evaluation.predict import Launch

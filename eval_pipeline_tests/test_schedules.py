@@ -10,8 +10,8 @@ from dagster._core.definitions.instigation_logger import get_instigation_log_rec
 from dagster._core.definitions.schedule_definition import ScheduleExecutionData
 
 from eval_pipeline.defs.assets import build_graph
+from eval_pipeline.defs.automation import build_schedules, busy_models, decide_all
 from eval_pipeline.defs.jobs import build_jobs
-from eval_pipeline.defs.schedules import build_schedules, busy_models, decide_all
 from eval_pipeline.gateways.demo.server import DemoGateway
 from eval_pipeline.journal import ATTEMPTS, PREDICTIONS, SIGHTINGS, Journal
 from eval_pipeline.records.model import Sighting

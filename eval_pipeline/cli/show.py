@@ -119,8 +119,8 @@ def models(
 
 def due(*, as_json: AsJson = False) -> None:
     """Print which models are due to be evaluated again, and why or why not."""
+    from eval_pipeline.defs.automation import NOBODY, decide_all
     from eval_pipeline.defs.instance import dagster_instance
-    from eval_pipeline.defs.schedules import NOBODY, decide_all
     from eval_pipeline.evaluation.schedule import for_people, summed_up
     from eval_pipeline.records.base import now
     from eval_pipeline.results.tables.listing import due_table

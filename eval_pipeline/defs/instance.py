@@ -131,13 +131,6 @@ def _folder(settings: Settings) -> Path:
     return settings.data / "dagster"
 
 
-ENDED = (
-    dg.DagsterRunStatus.SUCCESS,
-    dg.DagsterRunStatus.FAILURE,
-    dg.DagsterRunStatus.CANCELED,
-)
-
-
 def forgettable_runs(settings: Settings, before: datetime) -> list[str]:
     """The ids of runs that ended before then, and that nothing in the UI rests on.
 
@@ -145,7 +138,9 @@ def forgettable_runs(settings: Settings, before: datetime) -> list[str]:
     would count as never materialized. So is what a living process holds a lock of.
     """
     with instance_as_it_is(settings) as instance:
-        old = dg.RunsFilter(statuses=ENDED, updated_before=before)
+        status = dg.DagsterRunStatus
+        ended = (status.SUCCESS, status.FAILURE, status.CANCELED)
+        old = dg.RunsFilter(statuses=ended, updated_before=before)
         ids = [run.run_id for run in instance.get_runs(old)]
         kept = set(_latest(instance)) if ids else set()
     at_work = {run_id for run_id in ids if lock_state(settings.journal, run_id) is LockState.ALIVE}

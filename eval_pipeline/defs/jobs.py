@@ -8,7 +8,7 @@ from typing import Any
 import dagster as dg
 
 from eval_pipeline.defs.assets import build_graph
-from eval_pipeline.defs.automation import RESULTS, SEES_TO_THE_REST
+from eval_pipeline.defs.automation import RESULTS, SEES_TO_THE_REST, build_schedules
 from eval_pipeline.defs.config import (
     AllConfig,
     CatalogConfig,
@@ -19,7 +19,6 @@ from eval_pipeline.defs.config import (
 from eval_pipeline.defs.launch import QUIET, STAGES, Evaluation, evaluate_all, failures_of
 from eval_pipeline.defs.partitions import PART_OF
 from eval_pipeline.defs.resources import WarehouseResource
-from eval_pipeline.defs.schedules import build_schedules
 from eval_pipeline.errors import RunError
 from eval_pipeline.records.run import Mode
 from eval_pipeline.settings.settings import Settings

@@ -20,7 +20,7 @@ from eval_pipeline.journal import RUNS, Journal
 from eval_pipeline.journal.deployment import open_journal
 from eval_pipeline.records.coding import CodingTask
 from eval_pipeline.records.item import Item
-from eval_pipeline.records.run import Mode, Run
+from eval_pipeline.records.run import Mode
 from eval_pipeline.runtime import run_async
 from eval_pipeline.settings.sections import Selection
 from eval_pipeline.settings.settings import Settings
@@ -50,13 +50,15 @@ class Evaluation:
     models: tuple[str, ...] = ()
     tags: Mapping[str, str] = field(default_factory=dict)
 
-    def runs(self, journal: Journal) -> Iterator[Run]:
-        """The runs that it goes on with."""
+    def items(self, journal: Journal) -> Iterator[Item]:
+        """The items of the runs that it goes on with."""
         for model in self.models:
             begins = self.asking.runs.get(model, self.asking.run_id or "")
-            for run in journal.read(PAST_RUNS, model):
-                if run.run_id.startswith(begins):
-                    yield next(journal.read_file(RUNS, model, run.run_id))
+            for past in journal.read(PAST_RUNS, model):
+                if past.run_id.startswith(begins):
+                    run = next(journal.read_file(RUNS, model, past.run_id))
+                    items = past_items(journal, run.benchmark_version)
+                    yield from (items[key] for key in run.plan)
 
     def apply(self, settings: Settings) -> Settings:
         """The settings with what this launch says instead."""
@@ -129,16 +131,10 @@ def _check(evaluation: Evaluation, settings: Settings, journal: Journal) -> None
 def _asked(evaluation: Evaluation, settings: Settings, journal: Journal) -> Iterable[Item]:
     """The items of the runs that go on, or those that the filter leaves."""
     if evaluation.asking.names_runs:
-        return _items_of(evaluation.runs(journal), journal)
+        return evaluation.items(journal)
     items = current(journal, settings).items
     check_filter(items, settings.plan)
     return (items[brief.key] for brief in planned(items, settings.plan))
-
-
-def _items_of(runs: Iterable[Run], journal: Journal) -> Iterator[Item]:
-    for run in runs:
-        items = past_items(journal, run.benchmark_version)
-        yield from (items[key] for key in run.plan)
 
 
 def _models(

@@ -167,9 +167,7 @@ def fail_if_nobody_could(tallies: Sequence[StageProgress]) -> None:
         raise dg.Failure(" ".join(reasons), metadata=tallied(tallies))
 
 
-def described(
-    db: duckdb.DuckDBPyConnection, table: str
-) -> dict[str, str | int | dg.TableSchemaMetadataValue]:
+def described(db: duckdb.DuckDBPyConnection, table: str) -> Metadata:
     """The table or view of that name, under the keys that Dagster shows tables by."""
     of_table = duckdb.ColumnExpression("relation") == duckdb.ConstantExpression(table)
     found = query(db, "summaries/schema").filter(of_table).project('"column", "type", meaning')

@@ -5,7 +5,7 @@ from typing import Any
 
 import dagster as dg
 
-from eval_pipeline.defs.metadata import listed
+from eval_pipeline.defs.metadata import Metadata, listed
 from eval_pipeline.errors import RunError
 from eval_pipeline.evaluation.catalog import Changes, Look
 
@@ -17,12 +17,8 @@ SOME = "evals/models"
 # The tags by which Dagster finds a materialization out of date.
 DATA_VERSION_TAG, CODE_VERSION_TAG = "dagster/data_version", "dagster/code_version"
 # Not those that were never started: who launches a run queues it, or was killed.
-BUSY = (
-    dg.DagsterRunStatus.QUEUED,
-    dg.DagsterRunStatus.STARTING,
-    dg.DagsterRunStatus.STARTED,
-    dg.DagsterRunStatus.CANCELING,
-)
+_STATUS = dg.DagsterRunStatus
+BUSY = (_STATUS.QUEUED, _STATUS.STARTING, _STATUS.STARTED, _STATUS.CANCELING)
 PART_OF = "evals/part_of"
 """The tag of a run that another run has started in its own process."""
 RANGE_START, RANGE_END = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
@@ -152,7 +148,7 @@ def unfinished_runs(instance: dg.DagsterInstance) -> Sequence[dg.DagsterRun]:
     return instance.get_runs(dg.RunsFilter(statuses=list(BUSY)))
 
 
-def refresh_told(refreshed: Look, changes: Changes) -> dict[str, int | dg.MarkdownMetadataValue]:
+def refresh_told(refreshed: Look, changes: Changes) -> Metadata:
     """What a refresh did: numbers to be plotted, and beside them the models by name."""
     news, kept_out = refreshed.news, refreshed.tried.kept_out
     short = news.shortened()
