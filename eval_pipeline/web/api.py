@@ -14,6 +14,7 @@ from eval_pipeline.web.pages.items import planned
 from eval_pipeline.web.pages.leaderboard import (
     all_versions,
     find_version,
+    leaderboard_rows,
     left_out,
     published_version,
 )
@@ -69,8 +70,7 @@ def leaderboard(view: View, at: Parts) -> Row:
     suite, category, version = (view.asked.get(name) for name in ("suite", "category", "version"))
     about = published_version(view) if version is None else find_version(view, version)
     if about is None or about["is_published"]:
-        slice_of = {"suite": suite, "category": category}
-        found = rows(query(view.db, "viewer/leaderboard", slice_of))
+        found = leaderboard_rows(view, suite, category)
     else:
         found = rows(query(view.db, "viewer/old_leaderboard", {"version": version}))
     return {"benchmark_version": about, "leaderboard": found, "left_out": left_out(view)}

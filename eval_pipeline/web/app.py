@@ -2,12 +2,14 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict
+from mimetypes import guess_type
 from typing import Any
 from urllib.parse import parse_qsl
 
 from prometheus_client import CollectorRegistry
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import QueryParams
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -20,7 +22,7 @@ from eval_pipeline.journal.tokens import Tokens
 from eval_pipeline.settings.settings import Settings
 from eval_pipeline.web import api, openapi
 from eval_pipeline.web.auth import API, COOKIE, HEALTH, METRICS, AuthMiddleware, Sessions
-from eval_pipeline.web.cache import Answer, PageRenderer
+from eval_pipeline.web.cache import METRICS_CACHED_S, Answer, PageRenderer
 from eval_pipeline.web.health import Health
 from eval_pipeline.web.metrics import (
     MEDIA_TYPE,
@@ -43,7 +45,7 @@ from eval_pipeline.web.routes import (
     find_model,
 )
 from eval_pipeline.web.runs_api import routes as writing_routes
-from eval_pipeline.web.templates import TYPES, render, static_files
+from eval_pipeline.web.templates import render, static_files
 
 LONGEST_FORM = 4_000
 RUN = "/runs/{run_id}/{model}/"
@@ -65,10 +67,8 @@ PAGES: Mapping[str, MakePage] = {
     f"{RUN}items/{{show}}/{{page}}/": runs.items,
     f"{RUN}item/{{suite}}/{{item_id}}/": items.reply,
     "/items/{suite}/{item_id}/": items.item,
-    "/compare/": lambda view, _: compare.compare(view, view.asked.getlist("m")),
-    "/compare/{one}/{other}/": lambda view, at: compare.pair(
-        view, find_model(view, at["one"]), find_model(view, at["other"])
-    ),
+    "/compare/": compare.compare,
+    "/compare/{one}/{other}/": compare.pair,
 }
 _PATTERNS = [(compile_path(address)[0], make) for address, make in PAGES.items()]
 
@@ -124,12 +124,16 @@ def _health(health: Health) -> Handler:
 
 def _metrics(renderer: PageRenderer, requests: CollectorRegistry, queue: DagsterQueue) -> Handler:
     def show(_: Request) -> Response:
-        published = renderer.text(METRICS, lambda view: exposed(of_results(view.db)))
+        published = renderer.answer(METRICS, QueryParams(), _published, METRICS_CACHED_S)
         now = of_now(renderer.settings, renderer.tail.at_work())
-        text = published + exposed([*now, *queue.families(), *requests.collect()])
-        return Response(text, headers={"Content-Type": MEDIA_TYPE})
+        text = exposed([*now, *queue.families(), *requests.collect()])
+        return Response(published.body + text.encode(), headers={"Content-Type": MEDIA_TYPE})
 
     return show
+
+
+def _published(view: View) -> Answer:
+    return Answer.of(exposed(of_results(view.db)).encode(), MEDIA_TYPE)
 
 
 def _cached(answered: Callable[..., Answer], make: Callable[[View, Parts], Any]) -> Handler:
@@ -155,7 +159,7 @@ def _image(view: View, at: Parts) -> Answer:
 
 def _static() -> Handler:
     files = {
-        name: Answer.of(content, TYPES[name.rpartition(".")[2]])
+        name: Answer.of(content, str(guess_type(name)[0]))
         for name, content in static_files().items()
     }
 

@@ -32,8 +32,8 @@ The lowest priority would not do: systems share a machine among sessions first, 
 """
 WORTH_PACKING = 1_000
 PACKING = 5
-HTML, JSON, TEXT = "text/html; charset=utf-8", "application/json", "text/plain"
-PAGES_CACHED_S, DOCUMENTS_CACHED_S, TEXTS_CACHED_S = 10.0, 1.0, 300.0
+HTML, JSON = "text/html; charset=utf-8", "application/json"
+PAGES_CACHED_S, DOCUMENTS_CACHED_S, METRICS_CACHED_S = 10.0, 1.0, 300.0
 """The age an answer may have: reports and the journal change without the results' file."""
 JSON_OPTIONS = (
     orjson.OPT_NON_STR_KEYS | orjson.OPT_UTC_Z | orjson.OPT_NAIVE_UTC | orjson.OPT_SERIALIZE_NUMPY
@@ -145,14 +145,6 @@ class PageRenderer:
             return Answer.of(orjson.dumps(make(view), _plain, JSON_OPTIONS), JSON)
 
         return self.answer(path, asked, as_json, DOCUMENTS_CACHED_S)
-
-    def text(self, path: str, make: Callable[[View], str]) -> str:
-        """Return a text that changes with the file of results alone."""
-
-        def as_text(view: View) -> Answer:
-            return Answer.of(make(view).encode(), TEXT)
-
-        return self.answer(path, QueryParams(), as_text, TEXTS_CACHED_S).body.decode()
 
     def answer(
         self,

@@ -23,11 +23,6 @@ POLICY = (
     "connect-src 'self'; form-action 'self'; base-uri 'none'"
 )
 """The Content-Security-Policy: pages load our own files only, and run nothing inline."""
-TYPES = {
-    "css": "text/css; charset=utf-8",
-    "js": "text/javascript; charset=utf-8",
-    "svg": "image/svg+xml",
-}
 NOTHING = "\N{EN DASH}"
 LONGEST_LINE = 160
 SMALLEST_CHANCE = 0.001

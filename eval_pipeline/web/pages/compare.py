@@ -6,7 +6,8 @@ from typing import Any
 from eval_pipeline.errors import RunError
 from eval_pipeline.results.comparisons import SideBySide, compare_sides
 from eval_pipeline.results.queries import query, rows
-from eval_pipeline.web.routes import Page, Row, View
+from eval_pipeline.web.pages.leaderboard import leaderboard_rows
+from eval_pipeline.web.routes import Page, Parts, Row, View, find_model
 
 MOST_DIFFERENCES = 200
 FEWEST, MOST = 2, 12
@@ -14,9 +15,9 @@ MOST_PAIRS = 2_000
 """So many pages are written for two models each: 60 models make 1,770 of them."""
 
 
-def compare(view: View, named: Sequence[str]) -> Page:
+def compare(view: View, at: Parts) -> Page:
     """What was chosen side by side, and the form to choose with."""
-    distinct = list(dict.fromkeys(filter(None, named)))
+    distinct = list(dict.fromkeys(filter(None, view.asked.getlist("m"))))
     chosen = distinct[:MOST]
     known = _known(view)
     shown: dict[str, Any] = {"known": known, "chosen": chosen, "trouble": "", "pair": None}
@@ -24,7 +25,7 @@ def compare(view: View, named: Sequence[str]) -> Page:
         shown["listed"] = pairs(view)
     if len(chosen) == FEWEST:
         try:
-            return _pair(view, chosen[0], chosen[1], shown)
+            return _pair(view, chosen, shown)
         except RunError as error:
             shown["trouble"] = str(error)
     if len(chosen) > FEWEST:
@@ -36,9 +37,10 @@ def compare(view: View, named: Sequence[str]) -> Page:
     return Page("compare.html", "Compare", shown)
 
 
-def pair(view: View, one: str, other: str) -> Page:
+def pair(view: View, at: Parts) -> Page:
     """Two models on a page of their own."""
-    return _pair(view, one, other, {"known": _known(view), "chosen": [one, other], "trouble": ""})
+    chosen = [find_model(view, at["one"]), find_model(view, at["other"])]
+    return _pair(view, chosen, {"known": _known(view), "chosen": chosen, "trouble": ""})
 
 
 def two_sides(view: View, one: str, other: str) -> SideBySide:
@@ -56,17 +58,16 @@ def pairs(view: View) -> list[tuple[str, str]]:
 
 
 def _known(view: View) -> list[Row]:
-    found = rows(query(view.db, "viewer/leaderboard", {"suite": None, "category": None}))
-    return list({row["model"]: row for row in found}.values())
+    return list({row["model"]: row for row in leaderboard_rows(view)}.values())
 
 
-def _pair(view: View, one: str, other: str, shown: dict[str, Any]) -> Page:
-    found = two_sides(view, one, other)
+def _pair(view: View, chosen: Sequence[str], shown: dict[str, Any]) -> Page:
+    found = two_sides(view, *chosen)
     gained = [one for one in found.differences if one.score_a > one.score_b]
     lost = [one for one in found.differences if one.score_a < one.score_b]
     return Page(
         "compare.html",
-        f"{one} and {other}",
+        " and ".join(chosen),
         {
             **shown,
             "pair": found,

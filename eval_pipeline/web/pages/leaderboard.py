@@ -46,7 +46,7 @@ def leaderboard(view: View, at: Parts) -> Page:
     slices = rows(query(view.db, "viewer/slices"))
     if suite is not None:
         suite, category = _slice(slices, suite, category)
-    found = rows(query(view.db, "viewer/leaderboard", {"suite": suite, "category": category}))
+    found = leaderboard_rows(view, suite, category)
     title = " / ".join(filter(None, ("Leaderboard", suite, category)))
     return Page(
         "leaderboard.html",
@@ -61,6 +61,13 @@ def leaderboard(view: View, at: Parts) -> Page:
             "is_old": False,
         },
     )
+
+
+def leaderboard_rows(
+    view: View, suite: str | None = None, category: str | None = None
+) -> list[Row]:
+    """Return the leaderboard of everything, or of a suite or category."""
+    return rows(query(view.db, "viewer/leaderboard", {"suite": suite, "category": category}))
 
 
 def _slice(slices: Sequence[Row], suite: str, category: str | None) -> tuple[str, str | None]:

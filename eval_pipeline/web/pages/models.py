@@ -14,6 +14,7 @@ from eval_pipeline.results.charts import calibration_chart, history_chart
 from eval_pipeline.results.queries import query, rows
 from eval_pipeline.results.runs import model_rows, run_rows
 from eval_pipeline.web.markup import markdown
+from eval_pipeline.web.pages.leaderboard import leaderboard_rows
 from eval_pipeline.web.routes import NotThereError, Page, Parts, Row, View, find_model
 
 MOST_RECURRING = 50
@@ -33,17 +34,12 @@ def model(view: View, at: Parts) -> Page:
     """Show one model over all its runs."""
     about, runs = described(view, at["model"], ())
     name = about["model"]
-    whole = rows(query(view.db, "viewer/leaderboard", {"suite": None, "category": None}))
-    ranked = [row for row in whole if row["model"] == name]
-    stands = ranked[0] if ranked else None
-    experiment = stands["experiment"] if stands else view.settings.experiment
-    asked = {"model": name, "experiment": experiment}
-    judged = (
-        {one: stands[one] for one in ("run_id", "model", "judge", "judge_version")}
-        if stands
-        else {}
-    )
-    bins = rows(query(view.db, "viewer/bins", judged)) if judged else []
+    ranked = [row for row in leaderboard_rows(view) if row["model"] == name]
+    stands = ranked[0] if ranked else {"experiment": view.settings.experiment}
+    asked = {"model": name, "experiment": stands["experiment"]}
+    of_run = {one: stands.get(one) for one in ("run_id", "model", "judge", "judge_version")}
+    bins = rows(query(view.db, "viewer/bins", of_run))
+    recurring = query(view.db, "viewer/recurring", {"model": name, "most": MOST_RECURRING})
     return Page(
         "model.html",
         name,
@@ -51,13 +47,10 @@ def model(view: View, at: Parts) -> Page:
             "about": about,
             "runs": runs,
             "ranked": ranked,
-            "experiment": experiment,
             "profile": rows(query(view.db, "viewer/profile", asked)),
             "history": history_chart(runs, view.run_links(runs)),
             "calibration": calibration_chart(bins) if bins else None,
-            "recurring": rows(
-                query(view.db, "viewer/recurring", {"model": name, "most": MOST_RECURRING})
-            ),
+            "recurring": rows(recurring),
             "reports": reports_of(view, name),
             "simulated": about["simulated"],
         },
