@@ -118,11 +118,8 @@ def _explain(error: Exception, hub: Hub, address: str, *, has_token: bool) -> st
                 f"set there, from {address}/settings/tokens"
             )
         case errors.RepositoryNotFoundError():
-            do = (
-                "the token in HF_TOKEN must have access"
-                if has_token
-                else "put a token into HF_TOKEN"
-            )
+            access = "the token in HF_TOKEN must have access"
+            do = access if has_token else "put a token into HF_TOKEN"
             return f"there is no data set at {page}; check the name, and if it is private, {do}"
         case errors.HfHubHTTPError():
             return f"{address} answered with status {error.response.status_code}; try again later"
