@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from eval_pipeline.errors import RunError
 from eval_pipeline.evaluation.code_graders import num_workers
 from eval_pipeline.settings.sections import Coding
-from eval_pipeline.suites.coding.validate import TasksError, changed_tasks
+from eval_pipeline.suites.coding.validate import changed_tasks
 from eval_pipeline_tests.builders import settings_in, write_task
 from eval_pipeline_tests.coding_stand import lend_toolchains
 from eval_pipeline_tests.project import call, run
@@ -110,7 +111,7 @@ def test_tasks_count_as_changed_whether_committed_or_not(tmp_path: Path) -> None
         f"001-numbers/00{number}-number" for number in (2, 3, 4)
     }
     assert len(changed_tasks(tmp_path / "tasks", "HEAD")) == 2
-    with pytest.raises(TasksError, match="git can not tell"):
+    with pytest.raises(RunError, match="git can not tell"):
         changed_tasks(tmp_path / "tasks", "no-such-commit")
 
 

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from eval_pipeline.errors import RunError
 from eval_pipeline.records.coding import CodingTask
 from eval_pipeline.settings.sections import Suite
 from eval_pipeline.suites.coding.dataset import load_tasks
-from eval_pipeline.suites.coding.scaffold import EXAMPLES, ScaffoldError, create
+from eval_pipeline.suites.coding.scaffold import EXAMPLES, create
 from eval_pipeline.suites.coding.toolchains.base import ToolchainError
 from eval_pipeline.suites.coding.toolchains.registry import TOOLCHAINS
 from eval_pipeline_tests.builders import settings_in
@@ -79,7 +80,7 @@ def test_of_two_categories_of_a_name_that_of_the_toolchain_is_taken(tmp_path: Pa
 )
 def test_a_bad_name_is_refused(tmp_path: Path, name: str) -> None:
     for arguments in ((name, "dates"), ("parsing", name)):
-        with pytest.raises(ScaffoldError, match="can not be the name of"):
+        with pytest.raises(RunError, match="can not be the name of"):
             create(tmp_path, *arguments, "python")
 
     assert list(tmp_path.iterdir()) == []
@@ -88,7 +89,7 @@ def test_a_bad_name_is_refused(tmp_path: Path, name: str) -> None:
 def test_a_name_that_is_taken_is_refused(tmp_path: Path) -> None:
     create(tmp_path, "parsing", "dates", "python")
 
-    with pytest.raises(ScaffoldError, match="has a task 'dates' already"):
+    with pytest.raises(RunError, match="has a task 'dates' already"):
         create(tmp_path, "parsing", "dates", "python")
 
 
@@ -102,7 +103,7 @@ def test_an_unknown_toolchain_is_refused(tmp_path: Path) -> None:
 def test_a_category_can_be_full(tmp_path: Path) -> None:
     placed(tmp_path, "001-text/999-last")
 
-    with pytest.raises(ScaffoldError, match="no free number"):
+    with pytest.raises(RunError, match="no free number"):
         create(tmp_path, "text", "dates", "python")
 
 

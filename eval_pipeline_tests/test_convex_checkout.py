@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from eval_pipeline.analysis.report.earlier import read_convex_report
-from eval_pipeline.errors import DatasetError
+from eval_pipeline.errors import DatasetError, RunError
 from eval_pipeline.records.coding import CodingTask
 from eval_pipeline.settings.sections import Suite
 from eval_pipeline.suites.coding.convex_checkout import guidelines_of, is_checkout
 from eval_pipeline.suites.coding.dataset import load_tasks
 from eval_pipeline.suites.coding.guidelines import Guidelines
-from eval_pipeline.suites.coding.scaffold import ScaffoldError, create
+from eval_pipeline.suites.coding.scaffold import create
 from eval_pipeline.suites.coding.toolchains.convex.project import OPTIONS, fair_tsconfig
 from eval_pipeline.suites.coding.toolchains.convex.toolchain import Convex
 from eval_pipeline.suites.kinds import PROJECT_FORMAT, Prompts, output_format
@@ -162,7 +162,7 @@ def test_a_helper_that_changes_makes_another_grader(tmp_path: Path) -> None:
 def test_no_task_of_our_own_form_is_begun_in_a_checkout(tmp_path: Path) -> None:
     root = a_checkout(tmp_path)
 
-    with pytest.raises(ScaffoldError, match="is a checkout of convex-evals"):
+    with pytest.raises(RunError, match="is a checkout of convex-evals"):
         create(root, "basics", "something", "convex")
 
     assert is_checkout(root)

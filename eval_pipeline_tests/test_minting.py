@@ -7,11 +7,11 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from eval_pipeline.cli.main import app
+from eval_pipeline.errors import RunError
 from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, Journal
 from eval_pipeline.results.warehouse import Warehouse
 from eval_pipeline.settings.settings import Settings
 from eval_pipeline.suites.benchmark import (
-    BenchmarkError,
     current,
     keep,
     load_benchmark,
@@ -90,7 +90,7 @@ def test_what_has_not_changed_is_not_published_again(tmp_path: Path) -> None:
     version = mint(journal, settings).benchmark_version
     before = journal.snapshot()
 
-    with pytest.raises(BenchmarkError, match=rf"since v1 was published \({version}\)"):
+    with pytest.raises(RunError, match=rf"since v1 was published \({version}\)"):
         mint(journal, settings, "other")
 
     assert journal.snapshot() == before
@@ -103,7 +103,7 @@ def test_a_name_is_given_once(tmp_path: Path) -> None:
     write_questions(settings, "questions.jsonl", "new")
     before = journal.snapshot()
 
-    with pytest.raises(BenchmarkError, match="There is a version v2 already"):
+    with pytest.raises(RunError, match="There is a version v2 already"):
         mint(journal, settings, "v2")
 
     assert journal.snapshot() == before
@@ -207,7 +207,7 @@ def test_the_commands_publish_and_list_versions(tmp_path: Path) -> None:
         f"[b]a[/b] is published: version {version}, 3 items. "
         "Runs of other versions are kept, and no longer on the leaderboard.\n"
     )
-    assert isinstance(again.exception, BenchmarkError)
+    assert isinstance(again.exception, RunError)
     (line,) = [line for line in listed.output.splitlines() if version in line]
     assert line.split()[:2] == [version, "[b]a[/b]"]
     assert "on the leaderboard" in line

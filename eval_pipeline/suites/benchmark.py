@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import BinaryIO
 
-from eval_pipeline.errors import MendableError
+from eval_pipeline.errors import RunError
 from eval_pipeline.hashing import RunningFingerprint, fingerprint
 from eval_pipeline.journal import ITEMS, VERSIONS, Journal, JournalError, translate_os_errors
 from eval_pipeline.records.base import now
@@ -19,10 +19,6 @@ from eval_pipeline.settings.settings import Settings
 from eval_pipeline.suites.exam.judge import check_prompt
 from eval_pipeline.suites.items import Items
 from eval_pipeline.suites.kinds import Prompts, decisive, gaps_hash, load_items, read_prompt
-
-
-class BenchmarkError(MendableError):
-    """A version can not be published; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -113,10 +109,10 @@ def mint(journal: Journal, settings: Settings, name: str | None = None) -> Bench
     version = benchmark.version.benchmark_version
     if earlier and earlier[-1].benchmark_version == version:
         known = earlier[-1].minted_as
-        raise BenchmarkError(f"Nothing has changed since {known} was published ({version}).")
+        raise RunError(f"Nothing has changed since {known} was published ({version}).")
     taken = {one.minted_as for one in earlier}
     if name in taken:
-        raise BenchmarkError(f"There is a version {name} already; choose another name.")
+        raise RunError(f"There is a version {name} already; choose another name.")
     keep(benchmark, journal)
     free = next(one for number in count(1) if (one := f"v{number}") not in taken)
     changes = {"minted_as": name or free, "loaded_at": now()}

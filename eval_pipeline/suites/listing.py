@@ -88,15 +88,13 @@ def items(
 
 def experiments(settings: Settings) -> list[OfferedExperiment]:
     """Every experiment, the default first."""
-    default = settings.experiments["default"]
-    return [
-        OfferedExperiment(
-            name,
-            name == settings.experiment,
-            _differences(one, Experiment() if name == "default" else default),
-        )
-        for name, one in settings.experiments.items()
-    ]
+    offered = []
+    for name, one in settings.experiments.items():
+        usual = Experiment() if name == "default" else settings.experiments["default"]
+        fields = {field for field, value in one if value != getattr(usual, field)}
+        varies = one.model_dump(mode="json", include=fields)
+        offered.append(OfferedExperiment(name, name == settings.experiment, varies))
+    return offered
 
 
 def as_json(
@@ -112,21 +110,14 @@ def as_json(
     }
 
 
-def _differences(one: Experiment, other: Experiment) -> dict[str, Any]:
-    values = one.model_dump(mode="json")
-    return {
-        name: values[name]
-        for name in Experiment.model_fields
-        if getattr(one, name) != getattr(other, name)
-    }
-
-
 def planned(items: Mapping[ItemKey, Item], chosen: PlanFilter) -> Iterator[Brief]:
     """Yield the items that pass the filter, whichever model is to be asked."""
-    wanted: Iterator[Brief] = (brief for brief in briefs(items) if _matches(brief, chosen))
-    if chosen.max_samples is None:
-        return wanted
-    return _first_of_each_suite(wanted, chosen.max_samples)
+    planned_of: Counter[str] = Counter()
+    for brief in briefs(items):
+        suite = brief.key.suite
+        if _matches(brief, chosen) and planned_of[suite] != chosen.max_samples:
+            planned_of[suite] += 1
+            yield brief
 
 
 def check_filter(items: Mapping[ItemKey, Item], chosen: PlanFilter) -> None:
@@ -154,11 +145,3 @@ def _matches(brief: Brief, chosen: PlanFilter) -> bool:
         return False
     path = f"{brief.key.suite}/{brief.category}/{brief.key.item_id}"
     return not chosen.test_filter or re.search(chosen.test_filter, path) is not None
-
-
-def _first_of_each_suite(wanted: Iterable[Brief], count: int) -> Iterator[Brief]:
-    seen: Counter[str] = Counter()
-    for brief in wanted:
-        seen[brief.key.suite] += 1
-        if seen[brief.key.suite] <= count:
-            yield brief

@@ -85,7 +85,7 @@ def estimated_tokens(text: str) -> int:
 
 def _parts(text: str, source: str) -> Iterator[tuple[str, Section]]:
     """Every section; what stands before the first one of a toolchain has the toolchain's name."""
-    owner, name, lines = ALL, ALL, list[str]()
+    parts: list[tuple[str, str, list[str]]] = [(ALL, ALL, [])]
     divided = False
     for line, level in _lines(text):
         heading = line.lstrip("#").strip()
@@ -93,19 +93,16 @@ def _parts(text: str, source: str) -> Iterator[tuple[str, Section]]:
         if level == 1 and divided and not known:
             toolchains = ", ".join((ALL, *TOOLCHAINS))
             raise GuidelinesError(f"{source}: '{line}' is no toolchain; there are {toolchains}.")
-        if known or level == _SECTION:
-            yield from _section(owner, name, lines)
-            divided = divided or known
-            owner = heading.lower() if known else owner
-            name, lines = (owner, []) if known else (heading, [line])
+        divided = divided or known
+        if known:
+            parts.append((heading.lower(), heading.lower(), []))
+        elif level == _SECTION:
+            parts.append((parts[-1][0], heading, [line]))
         else:
-            lines.append(line)
-    yield from _section(owner, name, lines)
-
-
-def _section(owner: str, name: str, lines: list[str]) -> Iterator[tuple[str, Section]]:
-    if text := "\n".join(lines).strip():
-        yield owner, Section(name, text, estimated_tokens(text))
+            parts[-1][2].append(line)
+    for owner, name, lines in parts:
+        if body := "\n".join(lines).strip():
+            yield owner, Section(name, body, estimated_tokens(body))
 
 
 def _lines(text: str) -> Iterator[tuple[str, int]]:

@@ -116,6 +116,13 @@ _NO_HEADING = 7
 _MARKDOWN = (".md", ".mdx", ".markdown")
 
 
+CODE_ONLY = (
+    "The reply has code, but does not say which file it is: every file needs a heading with its "
+    "path before its block of code."
+)
+NO_FILE = "The reply has no file: a heading with its path, then a block of code."
+
+
 class UnreadableReply(Exception):  # noqa: N818
     """No files can be found in a reply; says what was looked for."""
 
@@ -132,7 +139,7 @@ def read_files(reply: str, expected: Sequence[str] = ()) -> Files:
     for part in found:
         if files := part.files(expected):
             return files
-    raise UnreadableReply(_complaint(found))
+    raise UnreadableReply(CODE_ONLY if any(part.loose for part in found) else NO_FILE)
 
 
 class _Block(NamedTuple):
@@ -170,15 +177,6 @@ class _Found:
         fitting = [block for block in self.loose if block.info.lower() in known]
         candidates = self.loose if len(self.loose) == 1 else fitting
         return candidates[0] if len(candidates) == 1 else None
-
-
-def _complaint(found: list[_Found]) -> str:
-    if any(part.loose for part in found):
-        return (
-            "The reply has code, but does not say which file it is: every file needs a "
-            "heading with its path before its block of code."
-        )
-    return "The reply has no file: a heading with its path, then a block of code."
 
 
 class _Reader:

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from eval_pipeline.errors import MendableError
+from eval_pipeline.errors import RunError
 from eval_pipeline.suites.coding.convex_checkout import is_checkout
 from eval_pipeline.suites.coding.dataset import NUMBERED, task_toolchain
 from eval_pipeline.suites.coding.files import write_files
@@ -18,17 +18,13 @@ _LONGEST_NAME = 60
 _LAST_NUMBER = 999
 
 
-class ScaffoldError(MendableError):
-    """Why no task was made, and what to do."""
-
-
 def create(root: Path, category: str, name: str, toolchain: str) -> Path:
     """Makes the folder of a new task under the next free number and says where it is.
 
     A category that there is already is found by its name, with or without its number.
     """
     if is_checkout(root):
-        raise ScaffoldError(
+        raise RunError(
             f"{root} is a checkout of convex-evals: add a folder there as its README says, "
             "or name a suite of your own with --suite."
         )
@@ -36,7 +32,7 @@ def create(root: Path, category: str, name: str, toolchain: str) -> Path:
     _check_name(name, "a task")
     parent = _category(root, category, toolchain)
     if name in [folder.name[len("001-") :] for folder in _folders(parent)]:
-        raise ScaffoldError(f"{parent.name} has a task '{name}' already; choose another name.")
+        raise RunError(f"{parent.name} has a task '{name}' already; choose another name.")
     folder = parent / f"{_next_number(parent):03}-{name}"
     folder.mkdir(parents=True)
     write_files(folder, read_files(example))
@@ -57,7 +53,7 @@ def _category(root: Path, category: str, toolchain: str) -> Path:
 
 def _check_name(name: str, of: str) -> None:
     if not _NAME.fullmatch(name) or len(name) > _LONGEST_NAME:
-        raise ScaffoldError(
+        raise RunError(
             f"'{name}' can not be the name of {of}: it must be lower-case words with hyphens "
             f"between them, as in data-modelling, and at most {_LONGEST_NAME} characters."
         )
@@ -71,5 +67,5 @@ def _folders(root: Path) -> list[Path]:
 def _next_number(folder: Path) -> int:
     number = max((int(entry.name[:3]) for entry in _folders(folder)), default=0) + 1
     if number > _LAST_NUMBER:
-        raise ScaffoldError(f"{folder.name} has no free number left after {_LAST_NUMBER}.")
+        raise RunError(f"{folder.name} has no free number left after {_LAST_NUMBER}.")
     return number

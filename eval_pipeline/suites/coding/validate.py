@@ -8,17 +8,13 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from eval_pipeline.errors import MendableError
+from eval_pipeline.errors import RunError
 from eval_pipeline.processes import without_keys
 from eval_pipeline.records.coding import STEPS, CodingTask, Files
 from eval_pipeline.suites.coding.judge import CodeJudge, Graded
 
 REFERENCE = "answer"
 """Answers are named by their folders in the task's, of which this one must pass."""
-
-
-class TasksError(MendableError):
-    """What is to be validated can not be found out; the message says why."""
 
 
 class Validated(NamedTuple):
@@ -43,7 +39,7 @@ def chosen(tasks: Iterable[CodingTask], pattern: str, among: set[str] | None) ->
     try:
         wanted = re.compile(pattern)
     except re.error as error:
-        raise TasksError(f"-f must be a regular expression ({error}).") from None
+        raise RunError(f"-f must be a regular expression ({error}).") from None
     return [
         task for task in tasks if wanted.search(task.id) and (among is None or task.id in among)
     ]
@@ -105,6 +101,6 @@ def changed_tasks(folder: Path, since: str) -> set[str]:
             check=False,
         )
         if done.returncode:
-            raise TasksError(f"git can not tell what has changed: {done.stderr.strip()}")
+            raise RunError(f"git can not tell what has changed: {done.stderr.strip()}")
         found |= {"/".join(path.split("/")[:2]) for path in done.stdout.split("\0") if path}
     return found

@@ -4,7 +4,7 @@ import json
 import re
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from eval_pipeline.errors import DatasetError
 from eval_pipeline.journal.files import swap_in
@@ -58,14 +58,8 @@ def _fetch(api: "HfApi", hub: Hub, cache: Path) -> list[Path]:
         raise ValueError("no commit")
     names = _split_files(hub, sorted(file.rfilename for file in info.siblings or ()))
     # The commit and not the revision: a branch may move between two files.
-    paths = [
-        Path(
-            api.hf_hub_download(
-                hub.repository, name, repo_type="dataset", revision=commit, cache_dir=cache
-            )
-        )
-        for name in names
-    ]
+    where: dict[str, Any] = {"repo_type": "dataset", "revision": commit, "cache_dir": cache}
+    paths = [Path(api.hf_hub_download(hub.repository, name, **where)) for name in names]
     # Written last: a listing means that all its files were downloaded.
     relative = [path.relative_to(cache).as_posix() for path in paths]
     swap_in(_listing(hub, commit, cache), json.dumps(relative).encode())
@@ -118,11 +112,8 @@ def _explain(error: Exception, hub: Hub, address: str, *, has_token: bool) -> st
                 f"set there, from {address}/settings/tokens"
             )
         case errors.RepositoryNotFoundError():
-            do = (
-                "the token in HF_TOKEN must have access"
-                if has_token
-                else "put a token into HF_TOKEN"
-            )
+            access = "the token in HF_TOKEN must have access"
+            do = access if has_token else "put a token into HF_TOKEN"
             return f"there is no data set at {page}; check the name, and if it is private, {do}"
         case errors.HfHubHTTPError():
             return f"{address} answered with status {error.response.status_code}; try again later"

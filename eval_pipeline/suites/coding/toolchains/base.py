@@ -109,8 +109,7 @@ def run_tool(
 def limits_of(step: StepName, task: CodingTask, usual: Limits) -> Limits:
     """What a step may use: as the task says, else as usual."""
     own = task.config.limits.get(step, TaskLimits())
-    seconds, memory_mb = own.seconds or usual.seconds, own.memory_mb or usual.memory_mb
-    return replace(usual, seconds=seconds, memory_mb=memory_mb)
+    return replace(usual, **own.model_dump(exclude_none=True))
 
 
 def finished_step(

@@ -68,13 +68,6 @@ class Ask(Record):
     identity: str = ""
 
 
-class Deployed(Record):
-    """Whether a project could be deployed, and what the tool said."""
-
-    succeeded: bool
-    output: str
-
-
 @dataclass(frozen=True)
 class Backend:
     """One deployment, which has one project at a time."""
@@ -103,8 +96,11 @@ class Backend:
             finally:
                 file.release()
 
-    async def deploy(self, project: Path, home: Path) -> Deployed:
-        """This project in place of the one that was there, of which no documents are left."""
+    async def deploy(self, project: Path, home: Path) -> tuple[bool, str]:
+        """Deploy this project in place of another, of which no documents are left.
+
+        Return whether it could be deployed, and what the tool said.
+        """
         await self._clear()
         with private_folder("deploy") as folder:
             for name in ("convex", "package.json"):
@@ -195,7 +191,7 @@ class Backend:
                 f"The Convex backend does not answer {name} (HTTP {said['status']})."
             ) from None
 
-    async def _push(self, folder: Path, tools: Path) -> Deployed:
+    async def _push(self, folder: Path, tools: Path) -> tuple[bool, str]:
         """With Convex's own tool, which bundles a project's code and runs none of it."""
         secret = self.admin_key.get_secret_value()
         # With CI it reports nothing about itself to anybody.
@@ -213,10 +209,10 @@ class Backend:
         try:
             said, _ = await asyncio.wait_for(process.communicate(), LONGEST_DEPLOY_S)
         except TimeoutError:
-            return Deployed(succeeded=False, output=f"timed out after {LONGEST_DEPLOY_S:.0f} s")
+            return False, f"timed out after {LONGEST_DEPLOY_S:.0f} s"
         finally:
             if process.returncode is None:
                 process.kill()
                 await process.wait()
         output = clean(said, LONGEST_OUTPUT).replace(secret, "…")
-        return Deployed(succeeded=process.returncode == 0, output=output)
+        return process.returncode == 0, output

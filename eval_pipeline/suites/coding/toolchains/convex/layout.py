@@ -36,6 +36,8 @@ CONFIGURATION = (
 EARLIER: Mapping[str, str] = {"092f59ee21097230": "d55755881a9fc531"}
 """The hash of source text, from before explicit versions: results under it stay comparable."""
 
+ARCHITECTURE = "arm64" if platform.machine() in ("aarch64", "arm64") else "x64"
+"""This machine's, as npm packages call it."""
 ENV = {
     "CONVEX_DEPLOYMENT": "",
     "NO_COLOR": "1",
@@ -46,11 +48,6 @@ ENV = {
     "TOKIO_WORKER_THREADS": "2",
     "UV_THREADPOOL_SIZE": "2",
 }
-
-
-def architecture() -> str:
-    """This machine's, as npm packages call it."""
-    return "arm64" if platform.machine() in ("aarch64", "arm64") else "x64"
 
 
 def built(home: Path) -> Path:
@@ -77,7 +74,7 @@ def environment(code_cache: str) -> dict[str, str]:
 
 def node(project: str) -> str:
     """The interpreter that comes with the environment: the machine's own does not matter."""
-    return f"{project}/node_modules/node-linux-{architecture()}/bin/node"
+    return f"{project}/node_modules/node-linux-{ARCHITECTURE}/bin/node"
 
 
 def script_argv(project: str, script: str, *words: str) -> tuple[str, ...]:
@@ -88,7 +85,7 @@ def script_argv(project: str, script: str, *words: str) -> tuple[str, ...]:
 
 
 def compiler(project: str) -> str:
-    return f"{project}/node_modules/@typescript/typescript-linux-{architecture()}/lib/tsc"
+    return f"{project}/node_modules/@typescript/typescript-linux-{ARCHITECTURE}/lib/tsc"
 
 
 def typecheck_argv(project: str) -> tuple[str, ...]:

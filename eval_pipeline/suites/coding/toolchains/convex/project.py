@@ -211,9 +211,9 @@ async def description(
 
 async def deploy(workbench: Workbench, server: Backend) -> None:
     """Puts a project on the server that was there before, so nobody's answer is to blame now."""
-    done = await server.deploy(workbench.folder, workbench.home)
-    if not done.succeeded:
-        raise SandboxError(f"The backend does not take what it took before: {done.output}")
+    succeeded, output = await server.deploy(workbench.folder, workbench.home)
+    if not succeeded:
+        raise SandboxError(f"The backend does not take what it took before: {output}")
 
 
 OPTIONS: dict[str, Any] = {

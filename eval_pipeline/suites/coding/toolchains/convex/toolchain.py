@@ -136,14 +136,13 @@ async def _deploy(task: CodingTask, workbench: Workbench) -> Step:
 async def _pushed(step: Step, server: Backend, workbench: Workbench) -> Step:
     """Deploys what could be bundled; its code gets to run there and nowhere else."""
     async with server.held(workbench.home):
-        done = await server.deploy(workbench.folder, workbench.home)
-    told = {"output": done.output, "reason": ""}
-    if done.succeeded:
-        return step.model_copy(update={**told, "status": "passed"})
-    lines = [line.strip() for line in done.output.splitlines() if line.strip()]
+        succeeded, output = await server.deploy(workbench.folder, workbench.home)
+    if succeeded:
+        return step.model_copy(update={"output": output, "reason": "", "status": "passed"})
+    lines = map(str.strip, output.splitlines())
     reason = next((line for line in lines if "rror" in line), "It could not be deployed.")
-    status = "error" if is_nobodys_fault(done.output) else "failed"
-    return step.model_copy(update={**told, "status": status, "reason": reason})
+    status = "error" if is_nobodys_fault(output) else "failed"
+    return step.model_copy(update={"output": output, "reason": reason, "status": status})
 
 
 def _limits(step: StepName, task: CodingTask) -> Limits:
