@@ -54,10 +54,8 @@ def is_running(pid: int) -> bool:
     """Return whether there is a process of that number, of whichever user."""
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
+    except OSError as error:
+        return isinstance(error, PermissionError)
     return True
 
 

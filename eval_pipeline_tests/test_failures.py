@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from eval_pipeline.analysis.failures import chosen_runs, to_analyse
-from eval_pipeline.cli.output import results
+from eval_pipeline.cli.project import results
 from eval_pipeline.results.runs import failed_replies
 from eval_pipeline.settings.settings import Settings
 from eval_pipeline_tests.failing import ESCAPE, FAULTY, TASK, a_failed_exam

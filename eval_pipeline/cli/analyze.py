@@ -7,16 +7,8 @@ import typer
 
 from eval_pipeline.cli import options
 from eval_pipeline.cli.options import AsJson, Item, Run, RunOrLatestOfEach, Sample
-from eval_pipeline.cli.output import (
-    open_warehouse,
-    page_through,
-    print_json,
-    read_settings,
-    report_on,
-    results,
-    say,
-    show,
-)
+from eval_pipeline.cli.output import page_through, print_json, say, show
+from eval_pipeline.cli.project import open_warehouse, read_settings, results
 
 
 def analyze(
@@ -108,6 +100,7 @@ def classify(
 ) -> None:
     """Say whose fault a failure is; that wins over what the analyst says."""
     from eval_pipeline.analysis import overrides as classifying
+    from eval_pipeline.analysis.report.paths import known_report
     from eval_pipeline.evaluation.item_prompt import choose_item
     from eval_pipeline.journal import RECLASSIFIED
 
@@ -123,7 +116,7 @@ def classify(
     if as_json:
         return print_json(after)
     say(*map(classifying.told, before, after))
-    if report := report_on(settings, chosen.model, chosen.run_id):
+    if report := known_report(settings.reports, chosen.run_id, chosen.model):
         named = shlex.quote(f"{chosen.model}@{chosen.run_id[:8]}")
         say(f"{report} does not say so yet: evals analyze {named}")
     return None

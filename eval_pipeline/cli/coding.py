@@ -11,15 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from eval_pipeline.cli.options import NoSandbox
-from eval_pipeline.cli.output import (
-    End,
-    complain,
-    end,
-    open_warehouse,
-    read_settings,
-    say,
-    show,
-)
+from eval_pipeline.cli.output import End, complain, end, say, show
+from eval_pipeline.cli.project import open_warehouse, read_settings
 
 if TYPE_CHECKING:  # loading these takes a moment that `evals --help` does without
     from eval_pipeline.evaluation.ablation import Ablation

@@ -24,15 +24,13 @@ from eval_pipeline.cli.output import (
     end,
     end_in_order,
     escaped,
-    open_warehouse,
     print_json,
-    read_settings,
     report,
-    report_on,
     say,
     show,
 )
-from eval_pipeline.errors import MendableError, RunError
+from eval_pipeline.cli.project import open_warehouse, read_settings
+from eval_pipeline.errors import RunError
 from eval_pipeline.text import printable
 
 if TYPE_CHECKING:  # imported late: `evals --help` does without these
@@ -51,10 +49,6 @@ AT_ONCE = 64 * 1024
 STDOUT = {Path("-"), Path("/dev/stdout")}
 STREAMED = {"csv", "jsonl"}
 """What can be used without its end; the rest is whole or not there."""
-
-
-class FormatError(MendableError):
-    """A format that does not go where it is to go; the message says what to do."""
 
 
 def query(
@@ -86,27 +80,22 @@ def query(
 
 def _format_of(chosen: str | None, output: Path | None, *, as_json: bool) -> str:
     """Return the format: as given, by the file's suffix, or as fits the terminal or the pipe."""
+    from eval_pipeline.results.export import SUFFIXES
+
     if as_json and chosen not in (None, "json"):
-        raise FormatError(f"--json and --format {chosen} are two formats: choose one.")
+        raise RunError(f"--json and --format {chosen} are two formats: choose one.")
     form = "json" if as_json else chosen
     if output is not None:
-        form = form or _by_suffix(output)
+        form = form or SUFFIXES.get(output.suffix.lower())
+        if form is None:
+            known = ", ".join(SUFFIXES)
+            raise RunError(f"{output.name} does not end in {known}: say the --format.")
         if form == "table":
-            raise FormatError("A table is for the terminal: choose another --format for a file.")
+            raise RunError("A table is for the terminal: choose another --format for a file.")
         return form
     form = form or ("table" if sys.stdout.isatty() else "csv")
     if form == "parquet" and sys.stdout.isatty():
-        raise FormatError("Parquet is nothing to read: name a file with -o, or pipe it.")
-    return form
-
-
-def _by_suffix(path: Path) -> str:
-    from eval_pipeline.results.export import SUFFIXES
-
-    form = SUFFIXES.get(path.suffix.lower())
-    if form is None:
-        known = ", ".join(SUFFIXES)
-        raise FormatError(f"{path.name} does not end in {known}: say the --format.")
+        raise RunError("Parquet is nothing to read: name a file with -o, or pipe it.")
     return form
 
 
@@ -152,10 +141,8 @@ def _show_rows(found: "FirstRows") -> None:
         show(_table(found, cells))
     else:
         show(*(_record(number, found, row) for number, row in enumerate(cells, 1)))
-    if not found.rows:
-        show("No rows.")
-    if found.more:
-        show(f"… {found.more} more rows. All of them: --format csv, or -o with a file.")
+    more = f"… {found.more} more rows. All of them: --format csv, or -o with a file."
+    show(None if found.rows else "No rows.", more if found.more else None)
 
 
 def _fits(found: "FirstRows", cells: list[list[str]]) -> bool:
@@ -255,6 +242,7 @@ def prune(
 
 def _delete(choose: "Callable[..., Sequence[DoomedRun]]", *, yes: bool, as_json: bool) -> None:
     """Finish what was interrupted before, then delete what is chosen, if that is confirmed."""
+    from eval_pipeline.analysis.report.paths import known_report
     from eval_pipeline.evaluation.deletion import delete_runs, finish_deletions, in_words
 
     settings = read_settings(writes=True)
@@ -273,8 +261,9 @@ def _delete(choose: "Callable[..., Sequence[DoomedRun]]", *, yes: bool, as_json:
         say(f"Run {run_id[:8]} is deleted.")
     if not doomed and not finished:
         say("There is nothing to delete.")
-    for path in filter(None, (report_on(settings, *one.key) for one in doomed)):
-        say(f"The report {path} is left where it is.")
+    for run in doomed:
+        if path := known_report(settings.reports, run.run_id, run.model):
+            say(f"The report {path} is left where it is.")
 
 
 def _forget(before: datetime, *, yes: bool, as_json: bool) -> None:

@@ -10,17 +10,8 @@ from typer.core import TyperGroup
 
 from eval_pipeline.cli import options
 from eval_pipeline.cli.options import AsJson, OnlyModels, Run
-from eval_pipeline.cli.output import (
-    End,
-    complain,
-    end,
-    open_warehouse,
-    print_json,
-    read_settings,
-    report,
-    results,
-    say,
-)
+from eval_pipeline.cli.output import End, complain, end, print_json, report, say
+from eval_pipeline.cli.project import open_warehouse, read_settings, results
 from eval_pipeline.errors import RunError
 
 if TYPE_CHECKING:  # imported late: `evals --help` does without these
@@ -356,10 +347,8 @@ def sync(
         raise SettingsError(f"--from: {other.journal} is not there: mount the folder of {source}.")
     journal = Journal(other.journal, read_only=True)
     here = Receiver(open_warehouse(settings))
-    names = [(run.model, run.run_id) for run in journal.read(RUNS)]
-    synced = [
-        copy_run(journal, here, name, run_id) for name, run_id in names if name in (model or [name])
-    ]
+    runs = [run for run in journal.read(RUNS) if not model or run.model in model]
+    synced = [copy_run(journal, here, run.model, run.run_id) for run in runs]
     here.warehouse.publish()
     changed = [one for one in synced if one.is_changed]
     report(

@@ -16,18 +16,9 @@ from eval_pipeline.analysis.analyse import Scope, analyst_of, scope_of
 from eval_pipeline.analysis.failures import chosen_runs
 from eval_pipeline.analysis.report.write import reports_on
 from eval_pipeline.analysis.tables import analysed_table
-from eval_pipeline.cli.output import (
-    End,
-    complain,
-    end,
-    end_in_order,
-    print_json,
-    read_settings,
-    report,
-    results,
-    show,
-)
+from eval_pipeline.cli.output import End, complain, end, end_in_order, print_json, report, show
 from eval_pipeline.cli.progress import following
+from eval_pipeline.cli.project import read_settings, results
 from eval_pipeline.cli.summary import LaunchSummary, conclude
 from eval_pipeline.defs.config import JudgedConfig, PredictionsConfig, ReportsConfig
 from eval_pipeline.defs.instance import dagster_instance
@@ -115,26 +106,10 @@ def list_jobs(*, as_json: bool) -> None:
     )
 
 
-def start_job(
-    name: str,
-    model: str | None,
-    config: str | None,
-    budget_usd: float | None,
-    *,
-    fresh: bool,
-    as_json: bool,
-) -> None:
-    """Run one of Dagster's jobs."""
+def start_job(name: str, *, as_json: bool, **given: Any) -> None:
+    """Run one of Dagster's jobs, with what `run_job` is given besides."""
     settings = Settings.from_env()
-    work = partial(
-        run_job,
-        find_job(settings, name),
-        partition=model,
-        config=config,
-        tags=command(settings),
-        budget_usd=budget_usd,
-        fresh=fresh,
-    )
+    work = partial(run_job, find_job(settings, name), tags=command(settings), **given)
     carry_out(settings, work, as_json=as_json)
 
 

@@ -29,9 +29,9 @@ from eval_pipeline.cli.output import (
     json_log_requested,
     json_printed,
     print_json,
-    read_settings,
     say,
 )
+from eval_pipeline.cli.project import read_settings
 from eval_pipeline.errors import MendableError
 
 DEBUG = "EVALS_DEBUG"

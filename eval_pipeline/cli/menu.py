@@ -15,7 +15,8 @@ import typer
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent, merge_key_bindings
 from questionary import Choice
 
-from eval_pipeline.cli.output import End, complain, open_warehouse, read_settings, results, say
+from eval_pipeline.cli.output import End, complain, say
+from eval_pipeline.cli.project import open_warehouse, read_settings, results
 from eval_pipeline.errors import MendableError, RunError
 from eval_pipeline.evaluation.catalog import NOTHING_SELECTED, look
 from eval_pipeline.gateways.catalog import PreviousCatalog, select

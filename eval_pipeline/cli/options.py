@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from eval_pipeline.cli.output import read_settings
+from eval_pipeline.cli.project import read_settings
 from eval_pipeline.errors import RunError
 from eval_pipeline.text import printable, unknown
 
@@ -28,7 +28,15 @@ def _completion(known: "Callable[[Settings], Iterable[str]]") -> Callable[[str],
     """Return what completes one of the names that are known to the project."""
 
     def complete(incomplete: str) -> list[str]:
-        return _complete(incomplete, known)
+        try:
+            with redirect_stderr(StringIO()):
+                names = list(known(read_settings()))
+        except Exception:  # noqa: BLE001  (a key press is no place for an error)
+            return []
+        fitting = (one for one in names if one.startswith(incomplete) and HARMLESS.fullmatch(one))
+        # Of all shells, bash alone takes a name for what is to be typed.
+        in_bash = os.environ.get("_EVALS_COMPLETE") == "complete_bash"
+        return [name.replace(" ", "\\ ") if in_bash else name for name in fitting]
 
     return complete
 
@@ -43,7 +51,7 @@ runs = _completion(lambda settings: ["latest", *_names(settings, "runs")])
 def items(context: typer.Context, incomplete: str) -> list[str]:
     """Complete an item of the run that the command names before."""
     run = str(context.params.get("run"))
-    return _complete(incomplete, lambda settings: _names(settings, "items", run))
+    return _completion(lambda settings: _names(settings, "items", run))(incomplete)
 
 
 def classifications(incomplete: str) -> list[str]:
@@ -108,18 +116,6 @@ def _require_known(noun: str, names: Iterable[str], known: Collection[str]) -> N
     for name in names:
         if name not in known:
             raise typer.BadParameter(printable(unknown(noun, name, sorted(known))))
-
-
-def _complete(incomplete: str, known: "Callable[[Settings], Iterable[str]]") -> list[str]:
-    try:
-        with redirect_stderr(StringIO()):
-            names = list(known(read_settings()))
-    except Exception:  # noqa: BLE001  (a key press is no place for an error)
-        return []
-    fitting = (name for name in names if name.startswith(incomplete) and HARMLESS.fullmatch(name))
-    # Of all shells, bash alone takes a name for what is to be typed.
-    in_bash = os.environ.get("_EVALS_COMPLETE") == "complete_bash"
-    return [name.replace(" ", "\\ ") if in_bash else name for name in fitting]
 
 
 def _names(settings: "Settings", kind: str, run: str | None = None) -> list[str]:

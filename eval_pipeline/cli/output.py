@@ -1,4 +1,4 @@
-"""Command output (text, tables, JSON, log lines, pager), exit codes, and access to the results."""
+"""Command output (text, tables, JSON, log lines, pager) and exit codes."""
 
 import json
 import logging
@@ -8,12 +8,10 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from contextvars import ContextVar
 from datetime import date, datetime
 from enum import IntEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -23,18 +21,11 @@ from eval_pipeline.errors import MendableError
 from eval_pipeline.logs import JsonLines
 from eval_pipeline.text import printable
 
-if TYPE_CHECKING:  # imported late: `evals --help` does without these
-    import duckdb
-
+if TYPE_CHECKING:  # imported late: `evals --help` does without this
     from eval_pipeline.evaluation.item import Section
-    from eval_pipeline.journal import Stream
-    from eval_pipeline.results.warehouse import Warehouse
-    from eval_pipeline.settings.settings import Settings
 
 WIDE = 160
 """Columns of a table that goes to a file or a pipe, where nothing wraps it."""
-LARGE = 200_000_000
-"""Bytes of answers and verdicts that take a while to publish: not while a launch writes more."""
 PAGERS, DEFAULT_PAGER = ("EVALS_PAGER", "PAGER"), "less"
 """The variables that name the pager, the first one first; an empty name means none."""
 json_printed: ContextVar[bool] = ContextVar("json_printed", default=False)
@@ -151,8 +142,10 @@ class LastResort(logging.Handler):
 
 def json_lines() -> JsonLines | None:
     """Return what formats log lines, if they are to be JSON."""
+    from eval_pipeline.settings.settings import Settings
+
     try:
-        settings = read_settings()
+        settings = Settings.from_env()
     except MendableError:  # the keys are unknown, and the message has none of them
         return JsonLines(str) if json_log_requested() else None
     return JsonLines(settings.redact) if settings.log == "json" else None
@@ -195,67 +188,3 @@ def _clean(text: str) -> str:
 def _fits(text: str) -> bool:
     columns, height = shutil.get_terminal_size()
     return sum(len(line) // columns + 1 for line in text.split("\n")) < height
-
-
-def read_settings(*, writes: bool = False) -> "Settings":
-    """Return the settings of the project in the current folder.
-
-    For a command that `writes`, refuse production unless it is allowed.
-    """
-    from eval_pipeline.settings.settings import Settings
-
-    settings = Settings.from_env()
-    if writes:
-        from eval_pipeline.journal.deployment import refuse_production
-
-        refuse_production(settings)
-    return settings
-
-
-def open_warehouse(settings: "Settings | None" = None) -> "Warehouse":
-    """Return the results of the project in the current folder."""
-    from eval_pipeline.journal.deployment import open_journal
-    from eval_pipeline.results.warehouse import Warehouse
-
-    settings = settings or read_settings()
-    return Warehouse(settings.database, open_journal(settings))
-
-
-@contextmanager
-def results(
-    settings: "Settings | None" = None, *parts: "Stream[Any]", apart: bool = False
-) -> "Iterator[duckdb.DuckDBPyConnection]":
-    """Open the results with what was journalled by now, also by launches at work or killed.
-
-    `apart` is for whoever sets something: see `opened`.
-    """
-    from eval_pipeline.journal import JournalError
-
-    warehouse = open_warehouse(settings)
-    try:
-        warehouse.publish(*(parts or _worth_waiting_for(warehouse)))
-    except JournalError as error:  # such as a folder that can only be read
-        complain(f"{error}\nWhat follows is what was known before.")
-    with warehouse.reading(apart=apart) as db:
-        yield db
-
-
-def report_on(settings: "Settings", model: str, run_id: str) -> Path | None:
-    """Return the path of the report on why that run's items failed, if there is one."""
-    from eval_pipeline.analysis.report.paths import known_report
-
-    return known_report(settings.reports, run_id, model)
-
-
-def _worth_waiting_for(warehouse: "Warehouse") -> "list[Stream[Any]]":
-    """Return all parts, or the small ones while a launch keeps making large ones larger."""
-    from eval_pipeline.journal import JUDGED, PREDICTIONS, REJUDGED, STREAMS
-    from eval_pipeline.journal.locks import running_run_ids
-
-    journal, large = warehouse.journal, (PREDICTIONS, JUDGED, REJUDGED)
-    if not warehouse.path.exists() or not running_run_ids(journal.root):
-        return list(STREAMS)
-    if sum(path.stat().st_size for one in large for path in journal.files(one)) < LARGE:
-        return list(STREAMS)
-    complain("A launch is at work: answers and verdicts are told as they were published last.")
-    return [one for one in STREAMS if one not in large]

@@ -81,9 +81,8 @@ class PlainLines(logging.StreamHandler[TextIO]):
 
 def _is_interactive() -> bool:
     """Return whether a terminal can move its cursor; CI may have one, but only records it."""
-    if not sys.stderr.isatty() or os.environ.get("CI"):
-        return False
-    return Console(stderr=True).is_interactive
+    watched = sys.stderr.isatty() and not os.environ.get("CI")
+    return watched and Console(stderr=True).is_interactive
 
 
 class Display(logging.Handler):
@@ -279,10 +278,10 @@ def _words(one: Standing, name: str, width: int) -> Text:
     """Return the line of a model nothing is done about: why, and how far it came."""
     line = Text.assemble(name, "  ", (_state(one), STYLES[one.state]))
     if one.stopped is not None:
-        line.append(f": {_in_one_line(one.stopped)}")
-        came = [f"{one.done}/{one.planned}"] if one.planned else []
-        came += [dollars(one.cost_usd)] if one.cost_usd else []
-        line.append(" " + ", ".join([*came, *filter(None, [_failures(one).plain])]))
+        done = f"{one.done}/{one.planned}" if one.planned else ""
+        cost = dollars(one.cost_usd) if one.cost_usd else ""
+        came = ", ".join(filter(None, (done, cost, _failures(one).plain)))
+        line.append(f": {_in_one_line(one.stopped)} {came}")
     line.truncate(width, overflow="ellipsis")
     return line
 

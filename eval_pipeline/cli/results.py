@@ -6,7 +6,8 @@ import typer
 
 from eval_pipeline.cli import options
 from eval_pipeline.cli.options import AsJson, RunOrLatest
-from eval_pipeline.cli.output import open_warehouse, print_json, read_settings, report, say, show
+from eval_pipeline.cli.output import print_json, report, say, show
+from eval_pipeline.cli.project import open_warehouse, read_settings
 from eval_pipeline.cli.show import NO_RUNS
 
 if TYPE_CHECKING:  # imported late: `evals --help` does without these
@@ -15,7 +16,6 @@ if TYPE_CHECKING:  # imported late: `evals --help` does without these
     from eval_pipeline.results.comparisons import SideBySide
 
 
-MINT = "evals benchmark mint"
 _SIDE = ("model", "experiment", "run_ids", "samples", "simulated")
 _PAIRED = ("items", "difference", "standard_error", "better", "worse", "test", "p_value")
 benchmark = typer.Typer(no_args_is_help=True, help="What is measured, version by version.")
@@ -45,7 +45,7 @@ def _print_leaderboard(db: "duckdb.DuckDBPyConnection") -> None:
     left_out, drafts = query(db, "summaries/left_out"), query(db, "summaries/draft")
     say(*("Not on it: {} ({}, run {}): {}".format(*line) for line in left_out.fetchall()))
     for runs, version in drafts.fetchall():
-        say(f"Not on it: runs of the draft {version}: {runs}. To publish it: {MINT}")
+        say(f"Not on it: runs of the draft {version}: {runs}. To publish it: evals benchmark mint")
 
 
 def metrics(

@@ -171,4 +171,5 @@ def job(
     if name is None:
         list_jobs(as_json=as_json)
     else:
-        start_job(name, model, config, budget, fresh=fresh, as_json=as_json)
+        given = {"partition": model, "config": config, "budget_usd": budget, "fresh": fresh}
+        start_job(name, as_json=as_json, **given)

@@ -11,18 +11,8 @@ from rich.text import Text
 
 from eval_pipeline.cli import options
 from eval_pipeline.cli.options import AsJson, Item, RunOrLatest, Sample
-from eval_pipeline.cli.output import (
-    End,
-    end,
-    open_warehouse,
-    page_through,
-    print_json,
-    read_settings,
-    report,
-    results,
-    say,
-    show,
-)
+from eval_pipeline.cli.output import End, end, page_through, print_json, report, say, show
+from eval_pipeline.cli.project import open_warehouse, read_settings, results
 from eval_pipeline.text import printable, unknown
 
 if TYPE_CHECKING:  # imported late: `evals --help` does without these
@@ -105,16 +95,13 @@ def models(
     with results() as db:
         known = model_rows(db)
     rows = chosen_models(known, pattern, everything=all_of_them)
-    if as_json:
-        return print_json(rows)
-    if rows:
-        show(models_table(rows))
     more = len(known) - len(rows)
+    told = f"Models: {len(rows)}{f', and {more} more (--all)' if more else ''}."
     if not known:
-        return say(NO_CATALOG)
-    if pattern and not rows:
-        return say(unknown("model", pattern, [row["model"] for row in known]))
-    return say(f"Models: {len(rows)}{f', and {more} more (--all)' if more else ''}.")
+        told = NO_CATALOG
+    elif pattern and not rows:
+        told = unknown("model", pattern, [row["model"] for row in known])
+    return report(rows, models_table(rows) if rows else None, told, as_json=as_json)
 
 
 def due(*, as_json: AsJson = False) -> None:

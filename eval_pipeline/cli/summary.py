@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from eval_pipeline.cli.output import End, complain, end, open_warehouse, print_json, say, show
+from eval_pipeline.cli.output import End, complain, end, print_json, say, show
+from eval_pipeline.cli.project import open_warehouse
 from eval_pipeline.errors import MendableError
 from eval_pipeline.evaluation.state import PAST_RUNS
 from eval_pipeline.evaluation.workers import StageProgress, WorkedOn
 from eval_pipeline.gateways.model_lists import shown
-from eval_pipeline.journal.deployment import open_journal
 from eval_pipeline.records.outcome import Outcome
 from eval_pipeline.records.run import Scope
 from eval_pipeline.results.outputs import write_outputs
@@ -210,7 +210,7 @@ def _missing(lacking: Sequence[Row], gap: Gap) -> str:
 
 def _is_partial(settings: Settings, rows: Sequence[Row]) -> bool:
     """Return whether there are runs, all of them filtered."""
-    journal = open_journal(settings)
+    journal = open_warehouse(settings).journal
     runs = [
         run for row in rows for run in journal.read_file(PAST_RUNS, row["model"], row["run_id"])
     ]

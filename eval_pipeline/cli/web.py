@@ -7,7 +7,8 @@ import typer
 from rich.table import Table
 
 from eval_pipeline.cli.options import AsJson
-from eval_pipeline.cli.output import complain, print_json, read_settings, report, results, say
+from eval_pipeline.cli.output import complain, print_json, report, say
+from eval_pipeline.cli.project import read_settings, results
 
 if TYPE_CHECKING:  # imported late: `evals --help` does without these
     from eval_pipeline.defs.instance import Waiting
