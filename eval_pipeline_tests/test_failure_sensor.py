@@ -260,6 +260,8 @@ def test_in_a_tick_with_several_failures_those_of_parts_are_not_told(
     first = failing(instance)
     failing(instance, **{PART_OF: first})
     last = failing(instance)
+    for run in instance.get_runs(dg.RunsFilter(run_ids=[last])):
+        instance.report_run_failed(run)  # a second time
 
     done = tick(settings, instance, begun.cursor)
 

@@ -205,7 +205,8 @@ def _waiting(context: dg.SensorEvaluationContext, seen: int) -> list[dg.DagsterR
     found = context.instance.fetch_run_status_changes(since, limit=MOST_WAITING).records
     if len(found) == MOST_WAITING:
         context.log.warning("Only the latest %d failures are posted.", MOST_WAITING)
-    runs = (context.instance.get_run_by_id(one.run_id) for one in reversed(found))
+    ids = dict.fromkeys(one.run_id for one in reversed(found))
+    runs = map(context.instance.get_run_by_id, ids)
     return [run for run in runs if run is not None and _is_posted_here(context, run)]
 
 
