@@ -1,6 +1,6 @@
 """What failures of a run have in common: found in SQL, told in a sentence each."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -10,6 +10,7 @@ from eval_pipeline.results.queries import query, rows
 from eval_pipeline.results.runs import Row
 from eval_pipeline.results.stats.intervals import wilson
 from eval_pipeline.results.tables.format import one_line
+from eval_pipeline.text import listed
 
 MOST = 10
 """Patterns of a kind that are told."""
@@ -69,7 +70,7 @@ def _stands_out(row: Row) -> bool:
 
 def _pattern(kind: Kind, row: Row) -> Pattern:
     count, of, subject = row["count"], row["of"], one_line(row["subject"])
-    named, models = some(row["items"]), row["models"]
+    named, models = listed(row["items"], MOST_NAMED), row["models"]
     match kind:
         case Kind.ERROR:
             said = f"{count} of {of} failed items have the same error, “{subject}”: {named}."
@@ -83,12 +84,6 @@ def _pattern(kind: Kind, row: Row) -> Pattern:
             )
         case Kind.ITEM:
             # Where not the same models failed all of them, the names would tell nothing.
-            whose = f" ({some(models)})" if len(models) == count else ""
+            whose = f" ({listed(models, MOST_NAMED)})" if len(models) == count else ""
             said = f"{count} of {of} models failed: {named}{whose}."
     return Pattern(kind, subject, count, of, tuple(row["items"]), tuple(models), said)
-
-
-def some(names: Sequence[str], most: int = MOST_NAMED) -> str:
-    """Return the first of these names, and how many more there are."""
-    more = len(names) - most
-    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")

@@ -4,10 +4,11 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable
 from itertools import filterfalse
 
-from eval_pipeline.analysis.patterns import MOST_NAMED, Kind, Pattern, some
+from eval_pipeline.analysis.patterns import Kind, Pattern
 from eval_pipeline.analysis.report.data import ReportData, link, name_of, step_of
 from eval_pipeline.records.diagnosis import Classification
 from eval_pipeline.results.runs import Row
+from eval_pipeline.text import listed
 
 SUSPECT, LEAST_MODELS = 0.8, 3
 """From which share of how many models on an item that they fail is worth a look."""
@@ -58,9 +59,9 @@ def set_by_people(data: ReportData) -> list[str]:
     return [f"{name_of(row)} ({row['classification']})" for row in by_people]
 
 
-def listed(names: Iterable[str], most: int = MOST_NAMED) -> str:
+def first_of(names: Iterable[str], most: int) -> str:
     """Return the first of these names, each once, and how many more there are."""
-    return some(sorted(set(names)), most)
+    return listed(sorted(set(names)), most)
 
 
 def _is_suspect(pattern: Pattern) -> bool:
