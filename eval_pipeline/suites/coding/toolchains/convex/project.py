@@ -240,8 +240,6 @@ _LEFT_TO_PROJECTS = (
     "resolveJsonModule",
     "allowImportingTsExtensions",
 )
-_WITH_WEB = ("dom", "webworker")
-_TYPES = "@types/"
 
 
 def fair_tsconfig(
@@ -258,7 +256,7 @@ def fair_tsconfig(
     kept = listed or [name for name in _asked_for(manifest) if is_installed(name)]
     if kept:
         options["types"] = kept
-    if not any(name.lower() in _WITH_WEB for name in options["lib"]):
+    if not {"dom", "webworker"} & {name.lower() for name in options["lib"]}:
         options["lib"] = [*options["lib"], "DOM"]
     config = {"compilerOptions": options, "include": ["./**/*"], "exclude": ["**/node_modules"]}
     return json.dumps(config, indent=2) + "\n"
@@ -279,7 +277,7 @@ def _asked_for(manifest: str | None) -> list[str]:
     """The packages of which a package.json asks for types: node for @types/node."""
     said = _parsed(manifest)
     names = {*_object(said.get("dependencies")), *_object(said.get("devDependencies"))}
-    return sorted(name.removeprefix(_TYPES) for name in names if name.startswith(_TYPES))
+    return sorted(name[len("@types/") :] for name in names if name.startswith("@types/"))
 
 
 def _parsed(text: str | None) -> dict[str, Any]:
