@@ -14,7 +14,7 @@ from typing import Any
 from eval_pipeline.records.coding import CodingTask, Files, StepName
 from eval_pipeline.suites.coding.files import private_folder, write_files
 from eval_pipeline.suites.coding.sandbox.base import Command, Finished, Limits, Mount, SandboxError
-from eval_pipeline.suites.coding.toolchains.base import GraderError, Workbench
+from eval_pipeline.suites.coding.toolchains.base import Workbench
 from eval_pipeline.suites.coding.toolchains.convex import layout
 from eval_pipeline.suites.coding.toolchains.convex.backend import Backend
 from eval_pipeline.suites.coding.toolchains.convex.layout import CODE_CACHE, PARTS, PROJECT
@@ -197,11 +197,7 @@ async def description(
             finished = await workbench.sandbox.run(command)
         if not finished.succeeded or DESCRIPTION not in finished.files:
             raise SandboxError(f"The reference of {task.id} is not described: {finished.output}")
-        try:
-            told = json.dumps(json.loads(finished.files[DESCRIPTION]))
-        except ValueError as error:
-            said = f"The reference of {task.id} is described by no JSON: {error}"
-            raise GraderError(said) from error
+        told = finished.files[DESCRIPTION].decode("utf-8", "replace")
         if server:
             keep_generated(finished, folder)
             await deploy(apart, server)
