@@ -94,7 +94,12 @@ def _tasks(root: Path, suite: Suite, problems: list[str]) -> Iterator[CodingTask
             problems.append(f"{category.name}: a category is a folder that {_NAMING}")
             continue
         folders = list(_folders(category))
-        problems += _twice_numbered(category.name, folders)
+        names = [match for folder in folders if (match := NUMBERED.fullmatch(folder.name))]
+        problems += [
+            f"{category.name}: {count} tasks have the number {number}"
+            for number, count in Counter(name[1] for name in names).items()
+            if count > 1
+        ]
         for folder in folders:
             task_id = f"{category.name}/{folder.name}"
             if folder.is_symlink() or not NUMBERED.fullmatch(folder.name):
@@ -111,15 +116,6 @@ def _folders(folder: Path) -> list[Path]:
     return sorted(
         entry for entry in folder.iterdir() if entry.is_dir() and not is_ignored(entry.name)
     )
-
-
-def _twice_numbered(category: str, folders: list[Path]) -> list[str]:
-    counts = Counter(match[1] for folder in folders if (match := NUMBERED.fullmatch(folder.name)))
-    return [
-        f"{category}: {count} tasks have the number {number}"
-        for number, count in counts.items()
-        if count > 1
-    ]
 
 
 def _task(task_id: str, read: FolderFiles, suite: Suite) -> CodingTask:

@@ -176,8 +176,17 @@ class FolderFiles:
         if len(entries) > MAX_FILES:
             found.problems.append(f"has {len(entries)} files, more than {MAX_FILES}")
             return found
-        for path, entry in sorted(entries):
-            found._read_file(path, entry)
+        for path, file in sorted(entries):
+            about = file.lstat()
+            if not stat.S_ISREG(about.st_mode):
+                found.problems.append(f"{path} is not a file")
+            elif about.st_size > MAX_FILE_BYTES:
+                found.problems.append(f"{path} is larger than {MAX_FILE_BYTES} bytes")
+            else:
+                try:
+                    found.files[path] = file.read_bytes().decode("utf-8")
+                except UnicodeDecodeError:
+                    found.problems.append(f"{path} is not valid UTF-8")
         return found
 
     def text(self, name: str) -> str:
@@ -219,15 +228,3 @@ class FolderFiles:
             else:
                 self._seen.append(path)
                 yield path, Path(entry.path)
-
-    def _read_file(self, path: str, file: Path) -> None:
-        about = file.lstat()
-        if not stat.S_ISREG(about.st_mode):
-            self.problems.append(f"{path} is not a file")
-        elif about.st_size > MAX_FILE_BYTES:
-            self.problems.append(f"{path} is larger than {MAX_FILE_BYTES} bytes")
-        else:
-            try:
-                self.files[path] = file.read_bytes().decode("utf-8")
-            except UnicodeDecodeError:
-                self.problems.append(f"{path} is not valid UTF-8")

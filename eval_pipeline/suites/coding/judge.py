@@ -111,10 +111,15 @@ class CodeJudge:
             try:
                 code = await self._reference(task)
             except GraderError as error:
+                return Graded(None, str(error), self._code(task, files, ()))
+            if step := code.failed_step:
                 # How far the reference itself came is worth knowing to whoever mends it.
-                came = self._references.get(self._reference_key(task))
-                steps = came.steps if came and files == task.answer else ()
-                return Graded(None, str(error), self._code(task, files, steps))
+                is_known = files == task.answer and step.status == "failed"
+                reason = (
+                    f"The reference answer of {task.id} does not pass its own grader here: "
+                    f"{step.name}: {step.reason or step.status}"
+                )
+                return Graded(None, reason, self._code(task, files, code.steps if is_known else ()))
             if files != task.answer:
                 code = await self._take(task, files, [test.name for test in code.tests])
             graded = await _reviewed(task, files, code, reviewer)
@@ -127,7 +132,7 @@ class CodeJudge:
 
         Where it does not pass them all, nothing can be said about other answers.
         """
-        key = self._reference_key(task)
+        key = f"reference-{self._way(task)}"
         async with self._locks[key]:
             code = self._references.get(key) or self._read_kept(key)
             if code is None:
@@ -137,12 +142,7 @@ class CodeJudge:
             # What went wrong by itself may go well for the next answer.
             if code.failed_step is None or code.failed_step.status == "failed":
                 self._references[key] = code
-        if (step := code.failed_step) is None:
-            return code
-        raise GraderError(
-            f"The reference answer of {task.id} does not pass its own grader here: "
-            f"{step.name}: {step.reason or step.status}"
-        )
+        return code
 
     def _kept(self, key: str) -> Path:
         """Where a grading is kept, by what was graded and how; it may be deleted at any time."""
@@ -162,9 +162,6 @@ class CodeJudge:
             log.warning("%s is not used: %s", self._kept(key), error)
             return None
 
-    def _reference_key(self, task: CodingTask) -> str:
-        return f"reference-{self._way(task)}"
-
     def _way(self, task: CodingTask) -> str:
         """How it is graded now: a task of an earlier run may be of an earlier toolchain."""
         tools = self.toolchains[task.toolchain]
@@ -181,13 +178,12 @@ class CodeJudge:
         if problem := _problem(task, files, tools):
             return self._failed_at_once(task, files, problem).code
         steps = [Step(name="filesystem", status="passed")]
-        chosen = task.config.steps
         async with self.places:
             with private_folder("answer") as folder:
                 await in_a_thread(write_files, folder, files)
                 workbench = Workbench(self.sandbox, folder, home_of(tools, self.data), expected)
                 for name in tools.steps:
-                    if (chosen is None or name in chosen) and _goes_on(steps[-1]):
+                    if name in (task.config.steps or tools.steps) and _goes_on(steps[-1]):
                         steps.append(await _take_step(name, task, tools, workbench))
         return self._code(task, files, steps)
 
@@ -215,20 +211,23 @@ async def _reviewed(
     if reviewer is None or not task.config.review or code.failed_step:
         return _verdict(code)
     step = code.steps[-1]
+
+    def changed(usage: Usage = FREE, **changes: object) -> Graded:
+        graded = _verdict(code.with_last_step(step.model_copy(update=changes)))
+        return graded._replace(usage=usage)
+
     if sum(map(len, files.values())) > LONGEST_REVIEWED:
-        too_long = {"status": "failed", "reason": "The files are too long to be reviewed."}
-        return _verdict(code.with_last_step(step.model_copy(update=too_long)))
+        return changed(status="failed", reason="The files are too long to be reviewed.")
     try:
         tests, usage = await reviewer.review(task, files)
     except ReviewError as error:
-        unknown = step.model_copy(update={"status": "error", "reason": _harmless(str(error))})
-        return _verdict(code.with_last_step(unknown))._replace(usage=error.usage)
+        return changed(error.usage, status="error", reason=_harmless(str(error)))
     tests = tuple(test.model_copy(update={"message": _harmless(test.message)}) for test in tests)
-    failed = next((test for test in tests if not test.passed), None)
-    changes = {"tests": (*step.tests, *tests)} | (
-        {"status": "failed", "reason": f"{failed.name}: {failed.message}"} if failed else {}
-    )
-    return _verdict(code.with_last_step(step.model_copy(update=changes)))._replace(usage=usage)
+    all_tests = (*step.tests, *tests)
+    if failed := next((test for test in tests if not test.passed), None):
+        reason = f"{failed.name}: {failed.message}"
+        return changed(usage, tests=all_tests, status="failed", reason=reason)
+    return changed(usage, tests=all_tests)
 
 
 def _verdict(code: GradedCode) -> Graded:

@@ -26,7 +26,10 @@ def named_path(line: str, expected: Collection[str] = ()) -> str | None:
     text = line.strip().strip("#").strip()
     if numbered := _NUMBER.match(text):
         text = text[numbered.end() :]
-    return _decorated(text, expected) or _annotated(text, expected)
+    first, _, rest = text.partition(" ")
+    # Words may be behind it, as in "`a.py` (new)" or "a.py - the parser".
+    is_annotated = rest.lstrip().startswith(("(", "-", "\N{EN DASH}", "\N{EM DASH}", "["))
+    return _decorated(text, expected) or (_decorated(first, expected) if is_annotated else None)
 
 
 def path_in_sentence(line: str, expected: Collection[str] = ()) -> str | None:
@@ -75,14 +78,6 @@ def _decorated(text: str, expected: Collection[str]) -> str | None:
         if len(text) > 1 and text.startswith(quote) and text.endswith(quote):
             return _path(text[1:-1], expected, spaces=True)
     return _path(text.replace("\\_", "_"), expected, spaces=False)
-
-
-def _annotated(text: str, expected: Collection[str]) -> str | None:
-    """With words behind it, as in "`a.py` (new)" or "a.py - the parser"."""
-    first, _, rest = text.partition(" ")
-    if rest.lstrip().startswith(("(", "-", "\N{EN DASH}", "\N{EM DASH}", "[")):
-        return _decorated(first, expected)
-    return None
 
 
 def _path(text: str, expected: Collection[str], *, spaces: bool) -> str | None:
@@ -219,7 +214,9 @@ class _Reader:
             self._read_text(line)
 
     def _read_text(self, line: str) -> None:
-        if self._before is None and _is_files_heading(line):
+        _, heading, last = line.rpartition("#")
+        # Some have words right before "# Files".
+        if self._before is None and heading and last.strip(" \t:*").lower() == "files":
             self._before, self._found, self._path = self._found, _Found(), None
             return
         text = line.lstrip()
@@ -291,12 +288,6 @@ class _Reader:
         if rest := line[at:].strip():
             self._at -= 1
             self._lines[self._at] = rest
-
-
-def _is_files_heading(line: str) -> bool:
-    """Whether it ends in "# Files", for some have words right before it."""
-    _, heading, text = line.rpartition("#")
-    return heading != "" and text.strip(" \t:*").lower() == "files"
 
 
 def _unindented(line: str, indent: int) -> str:

@@ -144,22 +144,18 @@ def _correct(text: str) -> bool:
         raise ValueError(f"must be one of {', '.join(WORDS)}; got {quoted(text)}") from None
 
 
-def _required(text: str) -> str:
+def _required(text: str) -> str | None:
     if not text:
         raise ValueError("must not be empty")
-    return _bounded(text)
+    return _optional(text)
 
 
 def _optional(text: str) -> str | None:
-    return _bounded(text) if text else None
-
-
-def _bounded(text: str) -> str:
     if len(text) > MOST_CHARACTERS:
         raise ValueError(f"must have {MOST_CHARACTERS} characters at most, has {len(text)}")
     if not text.isprintable():
         raise ValueError(f"must be one line of printable characters; got {quoted(text)}")
-    return text
+    return text or None
 
 
 def _sample(text: str) -> int | None:

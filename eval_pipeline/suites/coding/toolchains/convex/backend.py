@@ -138,7 +138,8 @@ class Backend:
         base = self.url if ask.to == "cloud" else self.site_url
         headers = {name: text for name, text in ask.headers.items() if name in _KEPT_HEADERS}
         if ask.as_admin and ask.to == "cloud":
-            headers["authorization"] = f"Convex {self._credential(ask.identity)}"
+            identity = f":{b64encode(ask.identity.encode()).decode()}" if ask.identity else ""
+            headers["authorization"] = f"Convex {self.admin_key.get_secret_value()}{identity}"
         if not ask.path.startswith("/") or ask.path.startswith("//"):
             return {"status": 400, "headers": {}, "body": ""}
         content = b64decode(ask.body)
@@ -166,10 +167,6 @@ class Backend:
         known = isinstance(said, dict) and "adminKey" in said
         ours = {"adminKey": self.admin_key.get_secret_value()}
         return json.dumps({**said, **ours}).encode() if known else content
-
-    def _credential(self, identity: str) -> str:
-        secret = self.admin_key.get_secret_value()
-        return f"{secret}:{b64encode(identity.encode()).decode()}" if identity else secret
 
     async def _call(self, kind: str, name: str, args: dict[str, Any]) -> Any:
         """What one of the functions says that only an admin may call."""

@@ -14,7 +14,7 @@ from typing import Any
 from eval_pipeline.records.coding import CodingTask, Files, StepName
 from eval_pipeline.suites.coding.files import private_folder, write_files
 from eval_pipeline.suites.coding.sandbox.base import Command, Finished, Limits, Mount, SandboxError
-from eval_pipeline.suites.coding.toolchains.base import GraderError, Workbench
+from eval_pipeline.suites.coding.toolchains.base import Workbench
 from eval_pipeline.suites.coding.toolchains.convex import layout
 from eval_pipeline.suites.coding.toolchains.convex.backend import Backend
 from eval_pipeline.suites.coding.toolchains.convex.layout import CODE_CACHE, PARTS, PROJECT
@@ -197,11 +197,7 @@ async def description(
             finished = await workbench.sandbox.run(command)
         if not finished.succeeded or DESCRIPTION not in finished.files:
             raise SandboxError(f"The reference of {task.id} is not described: {finished.output}")
-        try:
-            told = json.dumps(json.loads(finished.files[DESCRIPTION]))
-        except ValueError as error:
-            said = f"The reference of {task.id} is described by no JSON: {error}"
-            raise GraderError(said) from error
+        told = finished.files[DESCRIPTION].decode("utf-8", "replace")
         if server:
             keep_generated(finished, folder)
             await deploy(apart, server)
@@ -240,8 +236,6 @@ _LEFT_TO_PROJECTS = (
     "resolveJsonModule",
     "allowImportingTsExtensions",
 )
-_WITH_WEB = ("dom", "webworker")
-_TYPES = "@types/"
 
 
 def fair_tsconfig(
@@ -258,7 +252,7 @@ def fair_tsconfig(
     kept = listed or [name for name in _asked_for(manifest) if is_installed(name)]
     if kept:
         options["types"] = kept
-    if not any(name.lower() in _WITH_WEB for name in options["lib"]):
+    if not {"dom", "webworker"} & {name.lower() for name in options["lib"]}:
         options["lib"] = [*options["lib"], "DOM"]
     config = {"compilerOptions": options, "include": ["./**/*"], "exclude": ["**/node_modules"]}
     return json.dumps(config, indent=2) + "\n"
@@ -279,7 +273,7 @@ def _asked_for(manifest: str | None) -> list[str]:
     """The packages of which a package.json asks for types: node for @types/node."""
     said = _parsed(manifest)
     names = {*_object(said.get("dependencies")), *_object(said.get("devDependencies"))}
-    return sorted(name.removeprefix(_TYPES) for name in names if name.startswith(_TYPES))
+    return sorted(name[len("@types/") :] for name in names if name.startswith("@types/"))
 
 
 def _parsed(text: str | None) -> dict[str, Any]:

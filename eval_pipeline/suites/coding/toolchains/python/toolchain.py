@@ -26,6 +26,7 @@ class Python:
 
     name = "python"
     steps: tuple[StepName, ...] = ("install", "typecheck", "lint", "tests")
+    prepare = staticmethod(environment.build)
 
     @cached_property
     def version(self) -> str:
@@ -35,9 +36,6 @@ class Python:
 
     def is_prepared(self, home: Path) -> bool:
         return environment.Environment(home).ready is not None
-
-    def prepare(self, home: Path) -> None:
-        environment.build(home)
 
     def refuses(self, path: str, *, project: bool = False) -> str | None:
         return checks.refusal(path)
