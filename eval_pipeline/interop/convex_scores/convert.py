@@ -68,10 +68,9 @@ def convert(
     steps = steps_of(taken, redact)
     outcome, score, reason = _verdict(one.status, redact(one.status.reason), steps)
     if void:
-        outcome, score = Outcome.INTERNAL_ERROR, None
         reason = f"The run failed there as a whole ({redact(void)}). This was: {reason}"
-    used = one.status.usage or Tokens()
-    generating, took = one.status.generating, one.status.took
+        outcome, score = Outcome.INTERNAL_ERROR, None
+    used, generating, took = one.status.usage or Tokens(), one.status.generating, one.status.took
     ended = one.created + (generating or 0.0) + (took or 0.0)
     common = {
         "prediction_id": one.id,
@@ -90,15 +89,6 @@ def convert(
         "attempts": 1,
         "request_hash": foreign_request(SOURCE, one.id),
     }
-    code = GradedCode(
-        steps=tuple(steps),
-        toolchain=SOURCE,
-        isolation="none",
-        verdict="tamper_evident",
-        backend="convex",
-        grader_version=item.grader_version,
-        answer_hash="unknown",
-    )
     judgement = {
         **common,
         "judge": SOURCE,
@@ -106,7 +96,15 @@ def convert(
         "score": score,
         "reason": f"{reason[:LONGEST_OUTPUT]} {NO_REPLY}",
         "graded_by": "steps",
-        "code": code,
+        "code": GradedCode(
+            steps=tuple(steps),
+            toolchain=SOURCE,
+            isolation="none",
+            verdict="tamper_evident",
+            backend="convex",
+            grader_version=item.grader_version,
+            answer_hash="unknown",
+        ),
         "latency_s": None if took is None else took / MS,
     }
     return Converted(
