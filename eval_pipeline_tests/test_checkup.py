@@ -19,8 +19,7 @@ from packaging.requirements import Requirement
 from eval_pipeline.defs import instance as of_dagster
 from eval_pipeline.defs.instance import HistoryError, dagster_instance
 from eval_pipeline.errors import MendableError
-from eval_pipeline.evaluation.doctor import checkup as suites
-from eval_pipeline.evaluation.doctor import gateways, storage
+from eval_pipeline.evaluation.doctor import checkup, gateways, storage
 from eval_pipeline.evaluation.doctor import report as installation
 from eval_pipeline.evaluation.doctor import storage as locks
 from eval_pipeline.evaluation.doctor.gateways import Offers
@@ -64,6 +63,16 @@ with duckdb.connect(sys.argv[1]):
 
 def states(findings: Iterable[Finding]) -> list[State]:
     return [finding.state for finding in findings]
+
+
+def found_about(topic: str, settings: Settings, *, offline: bool = True) -> Sequence[Finding]:
+    return look_at(topic, checkup.checks_of(settings, offline=offline)[topic]).findings
+
+
+def listings(asked: Offers) -> list[Check]:
+    """The checks of the lists of these gateways alone."""
+    named = asked.settings.gateways
+    return [Check(one.name, partial(gateways.answer, one, asked)) for one in named]
 
 
 def described(*models: str, **more: object) -> dict[str, object]:
@@ -180,9 +189,7 @@ def test_gateways_are_asked_all_at_once(tmp_path: Path) -> None:
         {"name": f"g{n}", "kind": "openai", "base_url": one.url} for n, one in enumerate(servers)
     ]
 
-    looked = look_at(
-        "gateways", gateways.gateway_checks(Offers(settings_in(tmp_path, gateways=named)))
-    )
+    looked = look_at("gateways", listings(Offers(settings_in(tmp_path, gateways=named))))
 
     for server in servers:
         server.close()
@@ -195,7 +202,7 @@ def test_a_gateway_that_does_not_answer_in_time_keeps_nobody_waiting(tmp_path: P
     named = [{"name": "slow", "kind": "openai", "base_url": server.url}, described("x/b")]
 
     asked = Offers(settings_in(tmp_path, gateways=named), longest_s=2)
-    looked = look_at("gateways", gateways.gateway_checks(asked))
+    looked = look_at("gateways", listings(asked))
 
     never.abort()
     server.close()
@@ -227,9 +234,7 @@ def test_a_gateway_whose_models_stand_in_the_settings_is_knocked_at(
     server = Listing(Barrier(1), status)
     named = [described("x/a", base_url=server.url, **more)]
 
-    looked = look_at(
-        "gateways", gateways.gateway_checks(Offers(settings_in(tmp_path, gateways=named)))
-    )
+    looked = look_at("gateways", listings(Offers(settings_in(tmp_path, gateways=named))))
 
     server.close()
     assert [(one.state, one.found) for one in looked.findings] == [(state, words)]
@@ -246,7 +251,7 @@ def test_of_a_key_only_whether_it_is_there_is_told(
     given = {"EVALS_SETTINGS": str(tmp_path / "eval_pipeline.toml")}
     settings = Settings.from_env(given | ({"SHOP_KEY": key} if key else {}))
 
-    (found,) = look_at("gateways", gateways.key_checks(settings)).findings
+    (found,) = found_about("gateways", settings)
 
     assert (found.state, found.advice) == (state, advice)
     assert KEY not in str(found)
@@ -274,7 +279,7 @@ def test_models_that_are_named_must_be_listed(
 ) -> None:
     asked = offers(tmp_path, "x/a", "x/b", **changes)
 
-    found = look_at("models", gateways.model_checks(asked)).findings
+    found = found_about("models", asked.settings, offline=False)
 
     for name, wanted in expected.items():
         assert states(one for one in found if one.name == name) == wanted
@@ -315,7 +320,7 @@ def test_a_suite_that_can_not_be_read_does_not_hide_the_others(tmp_path: Path) -
     hub = {"repository": "a/b", "revision": "main"}
     settings = settings_in(tmp_path, suites=[gone, there, {"name": "far", "hub": hub}])
 
-    found = look_at("suites", suites.suite_checks(settings, offline=True)).findings
+    found = found_about("suites", settings)
 
     assert [(one.name, one.state) for one in found] == [
         ("gone", WRONG),
@@ -331,7 +336,7 @@ def test_a_suite_that_can_not_be_read_does_not_hide_the_others(tmp_path: Path) -
 def test_a_prompt_that_is_missing_is_named(tmp_path: Path) -> None:
     settings = settings_in(tmp_path, experiments={"ours": {"system_prompt": "ours.txt"}})
 
-    found = look_at("suites", suites.suite_checks(settings, offline=True)).findings
+    found = found_about("suites", settings)
 
     assert [(one.name, one.state) for one in found] == [("sample", OK), ("prompts", WRONG)]
     assert "ours.txt" in found[1].found
@@ -346,7 +351,7 @@ def test_code_needs_a_sandbox_and_toolchains(
     settings = settings_in(tmp_path, **changes)
     monkeypatch.setenv("PATH", str(tmp_path))
 
-    found = look_at("code", suites.code_checks(settings)).findings
+    found = found_about("code", settings)
 
     assert [(one.name, one.state) for one in found] == [
         ("sandbox", WRONG),
@@ -356,7 +361,7 @@ def test_code_needs_a_sandbox_and_toolchains(
 
 
 def test_a_sandbox_that_holds_is_told() -> None:
-    (found,) = suites.sandbox(
+    (found,) = checkup.sandbox(
         Settings.from_env({"EVALS_SETTINGS": str(ROOT / "eval_pipeline.toml")})
     )
 
@@ -364,7 +369,7 @@ def test_a_sandbox_that_holds_is_told() -> None:
 
 
 def test_without_code_nobody_looks_for_a_sandbox(tmp_path: Path) -> None:
-    assert suites.code_checks(settings_in(tmp_path)) == []
+    assert not found_about("code", settings_in(tmp_path))
 
 
 def test_a_line_that_was_spoilt_is_told_and_half_a_line_at_the_end_is_not(tmp_path: Path) -> None:
@@ -422,7 +427,7 @@ def with_results(tmp_path: Path, evaluated: Path) -> Settings:
 
 
 def results(settings: Settings) -> Sequence[Finding]:
-    return look_at("results", storage.result_checks(settings)).findings
+    return found_about("results", settings)
 
 
 def test_results_that_are_up_to_date_are_ok(with_results: Settings) -> None:
@@ -435,7 +440,7 @@ def test_results_that_are_up_to_date_are_ok(with_results: Settings) -> None:
 def test_before_the_first_run_nothing_is_missing_and_nothing_is_made(tmp_path: Path) -> None:
     settings = settings_in(tmp_path)
 
-    found = [*results(settings), *look_at("locks", locks.lock_checks(settings)).findings]
+    found = [*results(settings), *found_about("locks", settings)]
 
     assert set(states(found)) == {OK}
     assert not settings.journal.exists()

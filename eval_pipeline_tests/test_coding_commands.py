@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from eval_pipeline.errors import RunError
-from eval_pipeline.evaluation.code_graders import num_workers
+from eval_pipeline.evaluation.grading import num_workers
 from eval_pipeline.settings.sections import Coding
 from eval_pipeline.suites.coding.validate import changed_tasks
 from eval_pipeline_tests.builders import settings_in, write_task

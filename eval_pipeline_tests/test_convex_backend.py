@@ -7,7 +7,7 @@ from typing import NamedTuple
 import pytest
 from pydantic import SecretStr
 
-from eval_pipeline.evaluation.code_graders import with_backend
+from eval_pipeline.evaluation.grading import with_backend
 from eval_pipeline.records.coding import CodingTask
 from eval_pipeline.settings.sections import Coding
 from eval_pipeline.suites.coding.judge import CodeJudge, Graded

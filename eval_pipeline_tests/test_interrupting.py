@@ -17,7 +17,7 @@ import duckdb
 import pytest
 from filelock import FileLock
 
-from eval_pipeline.evaluation.code_graders import Slots
+from eval_pipeline.evaluation.grading import Slots
 from eval_pipeline.evaluation.judge import judge
 from eval_pipeline.evaluation.predict import Launch, predict
 from eval_pipeline.evaluation.rejudge import rejudge, sample_answers

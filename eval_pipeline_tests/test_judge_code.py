@@ -150,7 +150,7 @@ def test_without_a_sandbox_code_is_refused_with_both_ways_out(
     alone: Stand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     alone.predict(STRONG)
-    monkeypatch.setattr("eval_pipeline.evaluation.code_graders.open_sandbox", _no_bwrap)
+    monkeypatch.setattr("eval_pipeline.evaluation.grading.open_sandbox", _no_bwrap)
 
     (tally,) = alone.judge("demo/strong")
 

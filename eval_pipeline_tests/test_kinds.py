@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from eval_pipeline.evaluation.requests import RequestBuilder
 from eval_pipeline.evaluation.runs import new_run
 from eval_pipeline.hashing import fingerprint
 from eval_pipeline.records.coding import CodingTask
@@ -101,12 +102,10 @@ def test_a_runs_parameters_tell_of_coding_prompts_only_if_it_asks_for_code(tmp_p
     def parameters(test_filter: str, experiment: str = "default") -> set[str]:
         run = new_run(
             "r1",
-            a_model(),
+            RequestBuilder(a_model(), settings.experiments[experiment], prompts),
             benchmark,
             settings.plan.model_copy(update={"test_filter": test_filter}),
             experiment_name=experiment,
-            experiment=settings.experiments[experiment],
-            prompts=prompts,
         )
         return set(run.parameters)
 
@@ -187,12 +186,10 @@ def test_a_runs_parameters_tell_of_guidelines_of_questions_only_if_it_asks_with_
     def told(test_filter: str) -> object:
         run = new_run(
             "r1",
-            a_model(),
+            RequestBuilder(a_model(), settings.experiments["default"], prompts),
             benchmark,
             settings.plan.model_copy(update={"test_filter": test_filter}),
             experiment_name="default",
-            experiment=settings.experiments["default"],
-            prompts=prompts,
         )
         return run.parameters.get("exam_guidelines_hashes")
 

@@ -13,6 +13,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from eval_pipeline.errors import RunError
+from eval_pipeline.evaluation.requests import RequestBuilder
 from eval_pipeline.evaluation.runs import OpenRun, choose, new_run, open_run
 from eval_pipeline.journal import JUDGED, PREDICTIONS, RUNS, Journal
 from eval_pipeline.records.item import ItemKey
@@ -99,12 +100,10 @@ def test_a_plan_has_the_very_keys_of_the_items() -> None:
 
     run = new_run(
         "new",
-        a_model(),
+        RequestBuilder(a_model(), Experiment(), Prompts("")),
         benchmark,
         Plan(),
         experiment_name="default",
-        experiment=Experiment(),
-        prompts=Prompts(""),
     )
 
     assert list(map(id, run.plan)) == list(map(id, benchmark.items))
@@ -323,12 +322,10 @@ def test_the_answers_of_a_run_are_not_held_to_know_what_is_left(tmp_path: Path) 
 def test_how_often_an_item_is_asked_is_no_part_of_the_filter() -> None:
     run = new_run(
         "new",
-        a_model(),
+        RequestBuilder(a_model(), Experiment(), Prompts("")),
         a_benchmark(a_question("q1"), a_question("q2")),
         Plan(max_samples=1, samples=5),
         experiment_name="default",
-        experiment=Experiment(),
-        prompts=Prompts(""),
     )
 
     assert (run.samples, len(run.plan), run.planned) == (5, 1, 5)

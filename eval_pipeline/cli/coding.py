@@ -194,7 +194,7 @@ def _read_faults(path: Path) -> "Faults":
 
 
 async def _validated(tasks: "Sequence[CodingTask]", settings: "Settings") -> "list[Validated]":
-    from eval_pipeline.evaluation.code_graders import CodeGraderFactory
+    from eval_pipeline.evaluation.grading import CodeGraderFactory
     from eval_pipeline.suites.coding.validate import validate
 
     # Fresh: to check graders is to run them.

@@ -14,7 +14,7 @@ from eval_pipeline.defs.instance import dagster_instance
 from eval_pipeline.defs.notifications import cause_of
 from eval_pipeline.defs.partitions import MODELS, SOME, tags_for
 from eval_pipeline.evaluation.catalog import listed_models, look_up, pick
-from eval_pipeline.evaluation.code_graders import CodeGraderFactory
+from eval_pipeline.evaluation.grading import CodeGraderFactory
 from eval_pipeline.evaluation.state import PAST_RUNS
 from eval_pipeline.journal import RUNS, Journal
 from eval_pipeline.journal.deployment import open_journal

@@ -111,7 +111,13 @@ def plan_ablation(
     sections: Sequence[str] = (),
 ) -> Ablation:
     """Return what leaving out each section takes; nothing is written or asked."""
-    guidelines = _guidelines(settings, suite, toolchain)
+    prompts = Prompts.of(settings, settings.experiments[BASELINE])
+    guidelines = prompts.guidelines.get(suite.name)
+    if guidelines is None or not guidelines.sections(toolchain):
+        raise SettingsError(
+            f"The experiment '{BASELINE}' tells models nothing about the toolchain '{toolchain}' "
+            f"in the suite '{suite.name}': there are no guidelines to leave anything out of."
+        )
     tasks = _tasks(settings, suite, toolchain, pattern)
     paths = [f"{task.suite}/{task.category}/{task.id}" for task in tasks.values()]
     # By name, so that runs which go on later still mean the same tasks.
@@ -150,17 +156,6 @@ def experiment_names(sections: Sequence[Section]) -> dict[str, str]:
         else f"without_{slug}_{fingerprint(name)[:6]}".replace("__", "_")
         for name, slug in slugs.items()
     }
-
-
-def _guidelines(settings: Settings, suite: Suite, toolchain: str) -> Guidelines:
-    prompts = Prompts.of(settings, settings.experiments[BASELINE])
-    guidelines = prompts.guidelines.get(suite.name)
-    if guidelines is None or not guidelines.sections(toolchain):
-        raise SettingsError(
-            f"The experiment '{BASELINE}' tells models nothing about the toolchain '{toolchain}' "
-            f"in the suite '{suite.name}': there are no guidelines to leave anything out of."
-        )
-    return guidelines
 
 
 def _tasks(

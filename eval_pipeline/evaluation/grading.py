@@ -1,15 +1,18 @@
-"""Who grades: a judge model, the rules, the model where these are not certain; code its steps."""
+"""Who grades: a judge model, the rules, or both; code its steps, in a sandbox opened for them."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial, reduce
-from typing import Self
+from typing import Literal, Self
+
+from pydantic import SecretStr
 
 from eval_pipeline.evaluation.budget import estimate_usage, with_cost
 from eval_pipeline.evaluation.requests import ModelClient, model_client
 from eval_pipeline.evaluation.state import JudgeKey
-from eval_pipeline.evaluation.workers import WorkerPool
+from eval_pipeline.evaluation.workers import WorkerPool, unless_stopped
 from eval_pipeline.gateways.chat import ChatRequest
 from eval_pipeline.gateways.pool import Gateways
 from eval_pipeline.gateways.structured import ParsedReply, ReplyFormats, ask_for, formats_of
@@ -20,11 +23,16 @@ from eval_pipeline.records.item import ExamQuestion, Item, ItemKey
 from eval_pipeline.records.model import Model
 from eval_pipeline.records.outcome import Outcome
 from eval_pipeline.records.prediction import FREE, Judgement, Prediction, ReplyFormat, Usage
-from eval_pipeline.runtime import Halted
-from eval_pipeline.settings.sections import PACKAGE
-from eval_pipeline.settings.settings import Settings
+from eval_pipeline.runtime import Halted, in_a_thread
+from eval_pipeline.settings.sections import PACKAGE, Coding
+from eval_pipeline.settings.settings import CONVEX_KEY, Settings
 from eval_pipeline.suites.benchmark import judge_prompt_of
 from eval_pipeline.suites.coding.judge import CodeJudge, Reviewed, Reviewer, ReviewError
+from eval_pipeline.suites.coding.sandbox.opening import open_sandbox
+from eval_pipeline.suites.coding.toolchains.base import Toolchain, ToolchainError
+from eval_pipeline.suites.coding.toolchains.convex.backend import Backend
+from eval_pipeline.suites.coding.toolchains.convex.toolchain import Convex
+from eval_pipeline.suites.coding.toolchains.registry import TOOLCHAINS, home_of, toolchain
 from eval_pipeline.suites.exam.judge import (
     SCHEMA,
     VERDICT,
@@ -41,6 +49,9 @@ RULES = "rules"
 """What the rules are called where others have the name of a model."""
 STEPS = "steps"
 """The same for the steps that code is graded in."""
+MEMORY_EACH_MB = 1024
+"""About what one grading uses; its limits allow it more than that."""
+SHARE_OF_MEMORY = 0.7
 _SHARED = {"prediction_id", "run_id", "model", "suite", "item_id", "sample"}
 
 
@@ -120,11 +131,6 @@ class Grader:
         parts = (self.model.prompt, SCHEMA, self.model.max_tokens)
         return fingerprint(*parts, RULES_VERSION) if self.rules else fingerprint(*parts)
 
-    @cached_property
-    def prompt_hash(self) -> str | None:
-        """Of its prompt, as benchmark versions have it; None where no model is ever asked."""
-        return None if self.model is None else fingerprint(self.model.prompt)
-
     async def grade_code(
         self,
         prediction: Prediction,
@@ -182,7 +188,8 @@ class Grader:
                 **prediction.model_dump(include=_SHARED),
                 "judge": self.judge,
                 "judge_version": self.version,
-                "prompt_hash": self.prompt_hash,
+                # As benchmark versions have it; None where no model is ever asked.
+                "prompt_hash": self.model and fingerprint(self.model.prompt),
                 "launch": self.launch,
                 "finished_at": now(),
                 **result,
@@ -284,3 +291,63 @@ class CodeReviewer:
         judge, values = self.judge, {"task": task.question, "criterion": criterion, "files": shown}
         filled = fill(judge.prompt, values)
         return verdict_request(judge.model, judge.prompt, filled, judge.max_tokens, reply_format)
+
+
+@dataclass
+class CodeGraderFactory:
+    """Opens the sandbox once, and only if there is code to grade."""
+
+    settings: Settings
+    fresh: bool = False
+    _judge: CodeJudge | None = None
+    _opening: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def open(self, items: Iterable[Item]) -> CodeJudge:
+        """Return the judge of code; raise if a sandbox or a toolchain is missing."""
+        coding, data = self.settings.coding, self.settings.data
+        async with unless_stopped(), self._opening:
+            needed = {item.toolchain for item in items if isinstance(item, CodingTask)}
+            for tools in map(toolchain, sorted(needed)):
+                if not tools.is_prepared(home_of(tools, data)):
+                    raise ToolchainError(
+                        f"The toolchain {tools.name} is not prepared, so nothing was graded: "
+                        f"evals toolchain prepare {tools.name}"
+                    )
+            if self._judge is None:
+                # Whoever has set it to "none" has said so in this launch.
+                unsafe = coding.isolation == "none"
+                sandbox = await in_a_thread(partial(open_sandbox, coding.isolation, unsafe=unsafe))
+                known = with_backend(coding, self.settings.keys.get(CONVEX_KEY))
+                self._judge = CodeJudge(
+                    sandbox, data, Slots(num_workers(coding)), self.fresh, known
+                )
+            return self._judge
+
+
+def with_backend(settings: Coding, key: SecretStr | None) -> Mapping[str, Toolchain]:
+    """Return every toolchain; whole Convex projects go to a backend, if one is named."""
+    if settings.convex_url is None:
+        return TOOLCHAINS
+    if key is None:
+        raise ToolchainError(
+            f"coding.convex_url names a Convex backend: its key belongs into .env, as {CONVEX_KEY}."
+        )
+    backend = Backend.at(settings.convex_url, settings.convex_site_url, key)
+    return {**TOOLCHAINS, "convex": Convex(server=backend)}
+
+
+class Slots(asyncio.Semaphore):
+    """Slots that are not given any more once the work is to stop."""
+
+    async def acquire(self) -> Literal[True]:
+        async with unless_stopped():
+            return await super().acquire()
+
+
+def num_workers(settings: Coding) -> int:
+    """Return the setting, else as many as there are cores, if there is memory for them."""
+    if settings.num_workers is not None:
+        return settings.num_workers
+    there_mb = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2**20
+    memory_mb = settings.memory_mb or int(there_mb * SHARE_OF_MEMORY)
+    return max(1, min(len(os.sched_getaffinity(0)), memory_mb // MEMORY_EACH_MB))

@@ -1,7 +1,7 @@
 """One item in full, as people read it: sections of plain text."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -93,7 +93,13 @@ def gather(
 def _reply_record(
     sample: int, item: Item, prompt: Prompt, prediction: Row | None, verdicts: Sequence[Row]
 ) -> Reply:
-    files, why_not = _files(item, prediction["answer"] if prediction else None)
+    answer = prediction["answer"] if prediction else None
+    files, why_not = Files(), ""
+    if answer is not None and isinstance(item, CodingTask):
+        try:
+            files = read_files(answer, expected=item.expected_files)
+        except UnreadableReply as unreadable:
+            why_not = str(unreadable)
     return Reply(
         sample=sample,
         prediction=prediction,
@@ -102,15 +108,6 @@ def _reply_record(
         no_files_because=why_not,
         verdicts=[one for one in verdicts if one["sample"] == sample],
     )
-
-
-def _files(item: Item, answer: str | None) -> tuple[Files, str]:
-    if answer is None or not isinstance(item, CodingTask):
-        return {}, ""
-    try:
-        return read_files(answer, expected=item.expected_files), ""
-    except UnreadableReply as unreadable:
-        return {}, str(unreadable)
 
 
 FACTS = (
@@ -252,11 +249,7 @@ def _step(step: Mapping[str, Any]) -> Iterator[str]:
         yield step["reason"]
     if step["output"]:
         yield step["output"]
-    yield from _tests(step["tests"] or ())
-    yield f"{step['seconds']:.2f} s"
-
-
-def _tests(tests: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    for test in tests:
+    for test in step["tests"] or ():
         message = f": {test['message']}" if test["message"] else ""
         yield f"{'passed' if test['passed'] else 'FAILED'} {test['name']}{message}"
+    yield f"{step['seconds']:.2f} s"

@@ -11,15 +11,16 @@ from typing import NamedTuple
 
 from eval_pipeline.errors import RunError
 from eval_pipeline.evaluation.budget import SpendTracker, price_warning
-from eval_pipeline.evaluation.code_graders import CodeGraderFactory, num_workers
 from eval_pipeline.evaluation.estimate import AverageUsage, average_usage
 from eval_pipeline.evaluation.grading import (
     REVIEW_PROMPT,
     STEPS,
+    CodeGraderFactory,
     CodeReviewer,
     Grader,
     ModelJudge,
     graders_of,
+    num_workers,
 )
 from eval_pipeline.evaluation.predict import Launch
 from eval_pipeline.evaluation.runs import refuse_without_text
@@ -71,8 +72,7 @@ _Items = Mapping[ItemKey, Item]
 _Writer = JournalWriter[Judgement]
 
 
-@dataclass(frozen=True)
-class JudgingState:
+class JudgingState(NamedTuple):
     """The predictions each judge need not judge now, and the judges of the run as a whole."""
 
     by: Mapping[JudgeKey, Set[str]]

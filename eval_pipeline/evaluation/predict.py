@@ -31,7 +31,7 @@ from eval_pipeline.evaluation.workers import (
     stopped_by_trouble,
 )
 from eval_pipeline.gateways.pool import Gateways
-from eval_pipeline.journal import ATTEMPTS, PREDICTIONS, Journal
+from eval_pipeline.journal import ATTEMPTS, PREDICTIONS, Journal, JournalError
 from eval_pipeline.logs import about
 from eval_pipeline.records.base import now
 from eval_pipeline.records.item import Item, ItemKey
@@ -193,15 +193,7 @@ class _Predict:
                 item, sample = items[reply.key], reply.sample
                 request = builder.request(item, sample)
                 asked = await client.ask(request, pool)
-                make = partial(
-                    builder.prediction,
-                    item,
-                    sample,
-                    request,
-                    asked,
-                    run_id=run.run_id,
-                    finished_at=now(),
-                )
+                make = builder.prediction_maker(item, sample, run.run_id, request, asked)
                 pool.register_outcome(asked.outcome, f"{run.model}: {asked.error or asked.outcome}")
                 await writer.post(make, pool.landed, size=asked.size)
 
@@ -212,12 +204,13 @@ class _Predict:
         self, builder: RequestBuilder, pending: Pending, items: Mapping[ItemKey, Item]
     ) -> float | None:
         try:
-            return (
-                await in_a_thread(estimate_answers, self.journal, builder, pending, items)
-            ).cost_usd
+            asking = await in_a_thread(estimate_answers, self.journal, builder, pending, items)
+        except JournalError:
+            raise
         except Exception:  # an item that cannot be asked must not cost the others
             log.exception("%s: what it will cost could not be estimated.", builder.model.id)
             return None
+        return asking.cost_usd
 
 
 def open_wanted(
@@ -237,12 +230,10 @@ def open_wanted(
         mode = Mode.FIX if failed.begun else mode
     wanted = new_run(
         launch.run_id,
-        model,
+        builder,
         benchmark,
         settings.plan,
         experiment_name=settings.experiment,
-        experiment=builder.experiment,
-        prompts=builder.prompts,
         failed=failed,
     )
     return open_run(

@@ -3,8 +3,9 @@
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import NamedTuple
 
 import duckdb
@@ -12,7 +13,7 @@ import duckdb
 from eval_pipeline.errors import RunError
 from eval_pipeline.evaluation.budget import SpendTracker, price_warning
 from eval_pipeline.evaluation.catalog import known_models
-from eval_pipeline.evaluation.grading import RULES, Grader, graders_of
+from eval_pipeline.evaluation.grading import RULES, Grader, ModelJudge
 from eval_pipeline.evaluation.state import read_predictions
 from eval_pipeline.evaluation.workers import (
     StageProgress,
@@ -25,11 +26,10 @@ from eval_pipeline.evaluation.workers import (
 from eval_pipeline.gateways.pool import Gateways
 from eval_pipeline.journal import REJUDGED, Journal
 from eval_pipeline.records.item import ExamQuestion, Item, ItemKey
-from eval_pipeline.records.model import Model
 from eval_pipeline.records.prediction import Prediction, Repeat
 from eval_pipeline.results.queries import query
 from eval_pipeline.settings.settings import Settings
-from eval_pipeline.suites.benchmark import past_items
+from eval_pipeline.suites.benchmark import judge_prompt_of, past_items
 
 log = logging.getLogger(__name__)
 GONE = "{} is not asked again: it is in no gateway's list any more."
@@ -91,10 +91,14 @@ async def rejudge(
     async with Gateways(settings) as gateways, asyncio.TaskGroup() as group:
         for judge, answers in by_judge.items():
             with stopped_by_trouble(tallies[judge]):
-                grader = _grader(judge, models, settings, gateways, launch)
-                if grader is None:
+                name = judge.removeprefix(f"{RULES}+")
+                if name not in models:
                     tallies[judge].warn(GONE.format(judge))
-                elif same := [one for one in answers if one.judge_version == grader.version]:
+                    continue
+                prompt = judge_prompt_of(settings)
+                model = ModelJudge.of(models[name], prompt, settings, gateways)
+                grader = Grader(launch, model, rules=name != judge)
+                if same := [one for one in answers if one.judge_version == grader.version]:
                     task = _RejudgeTask(grader, same, tallies[judge], settings, journal, spend)
                     group.create_task(task.run())
                 else:
@@ -102,32 +106,8 @@ async def rejudge(
     return list(tallies.values())
 
 
-def _grader(
-    judge: str, models: Mapping[str, Model], settings: Settings, gateways: Gateways, launch: str
-) -> Grader | None:
-    """Return the judge as it judged the first time; None if there is no such model any more."""
-    name = judge.removeprefix(f"{RULES}+")
-    if name not in models:
-        return None
-    how = settings.overridden({"judge": {"rules": "off" if name == judge else "first"}})
-    (grader,) = graders_of([models[name]], how, gateways, launch)
-    return grader
-
-
-class _QuietPool(WorkerPool):
-    """Logs no progress: the other runs of the judge would log the same of its tally."""
-
-    def _log_progress(self) -> None:
-        pass
-
-
-class _Repetition(NamedTuple):
-    """A reply, and which of the times this is that it is judged again."""
-
-    prediction: Prediction
-    repeat: int
-
-
+_Repetition = tuple[Prediction, int]
+"""A reply, and which of the times this is that it is judged again."""
 _RunKey = tuple[str, str]
 """The model and the id of a run."""
 
@@ -170,27 +150,29 @@ class _RejudgeTask:
             async with holding(slots):
                 if self.tally.failed:
                     return
-                pool = _QuietPool(
+                pool = WorkerPool(
                     self.tally,
                     self.spend.run_budget(run_id, model),
                     num_workers=min(self.settings.judge.num_workers, len(repetitions)),
                     stop_after_failures=self.settings.requests.stop_after_failures,
+                    quiet=True,
                 )
                 async with self.journal.writer(REJUDGED, model, run_id) as writer:
 
                     async def do(one: _Repetition) -> None:
-                        item = items[one.prediction.key]
+                        prediction, repeat = one
+                        item = items[prediction.key]
                         if not isinstance(item, ExamQuestion):
                             raise TypeError(f"{item.id} is code, of which no judge has an opinion.")
-                        verdict = await self.grader.grade(one.prediction, item, pool)
-                        await pool.record(Repeat(**dict(verdict), repeat=one.repeat), writer)
+                        verdict = await self.grader.grade(prediction, item, pool)
+                        await pool.record(Repeat(**dict(verdict), repeat=repeat), writer)
 
                     await pool.work_through(repetitions, do)
 
     def _announce(self, repetitions: Sequence[_Repetition], items: Mapping[ItemKey, Item]) -> None:
         if not repetitions:
             return
-        each = self.grader.guess_usd([one.prediction for one in repetitions], items)
+        each = self.grader.guess_usd([prediction for prediction, _ in repetitions], items)
         self.tally.estimated_usd = None if each is None else each * len(repetitions)
         asked = self.grader.model
         simulated = " (simulated)" if asked and asked.model.simulated else ""
@@ -200,23 +182,21 @@ class _RejudgeTask:
         if warning := asked and price_warning(asked.model, self.settings.budget):
             self.tally.warn(warning)
 
-    def _pending(self) -> dict[_RunKey, list[_Repetition]]:
+    def _pending(self) -> Mapping[_RunKey, Sequence[_Repetition]]:
         """Return what has no score yet, by run."""
         wanted: dict[_RunKey, set[str]] = defaultdict(set)
         for one in self.answers:
             wanted[one.model, one.run_id].add(one.prediction_id)
-        pending = ((run, list(self._missing(run, ids))) for run, ids in wanted.items())
-        return {run: repetitions for run, repetitions in pending if repetitions}
-
-    def _missing(self, run: _RunKey, wanted: set[str]) -> Iterator[_Repetition]:
-        done = {
-            (one.prediction_id, one.repeat)
-            for one in self.journal.read(REJUDGED, *run)
-            if (one.judge, one.judge_version) == self.grader.key and one.score is not None
-        }
         repeats = range(1, self.settings.reliability.repeats + 1)
-        left = {one for one in wanted if not done.issuperset((one, repeat) for repeat in repeats)}
-        for prediction in read_predictions(self.journal, *run, left):
-            for repeat in repeats:
+        pending: dict[_RunKey, list[_Repetition]] = defaultdict(list)
+        for run, ids in wanted.items():
+            done = {
+                (one.prediction_id, one.repeat)
+                for one in self.journal.read(REJUDGED, *run)
+                if (one.judge, one.judge_version) == self.grader.key and one.score is not None
+            }
+            left = {one for one in ids if not done.issuperset(product([one], repeats))}
+            for prediction, repeat in product(read_predictions(self.journal, *run, left), repeats):
                 if (prediction.prediction_id, repeat) not in done:
-                    yield _Repetition(prediction, repeat)
+                    pending[run].append((prediction, repeat))
+        return pending

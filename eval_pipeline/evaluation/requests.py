@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from functools import cached_property, partial
 from itertools import count
 from secrets import token_hex
@@ -29,6 +28,7 @@ from eval_pipeline.gateways.limits import RetryPolicy
 from eval_pipeline.gateways.pool import Gateways
 from eval_pipeline.gateways.rate_limiter import RateLimiter
 from eval_pipeline.hashing import canonical, fingerprint_of_text
+from eval_pipeline.records.base import now
 from eval_pipeline.records.item import Item, ItemKey
 from eval_pipeline.records.model import Model
 from eval_pipeline.records.outcome import Outcome
@@ -175,19 +175,15 @@ class RequestBuilder:
     def _hash(self, request: ChatRequest, item: Item, sample: int) -> str:
         asked = (item.kind, sample)
         if asked not in self._around:
-            self._around[asked] = self._without_content(request)
+            *others, last = request.messages
+            mark = token_hex(16)
+            fields = replace(request, messages=(*others, {**last, "content": mark})).fields()
+            if self.model.dialect != "chat_completions":
+                fields["dialect"] = self.model.dialect
+            before, _, after = canonical(fields).partition(canonical(mark))
+            self._around[asked] = before, after
         before, after = self._around[asked]
         return fingerprint_of_text(before + canonical(request.messages[-1]["content"]) + after)
-
-    def _without_content(self, request: ChatRequest) -> tuple[str, str]:
-        """Return the text before and after what differs, not made anew for each request."""
-        *others, last = request.messages
-        mark = token_hex(16)
-        fields = replace(request, messages=(*others, {**last, "content": mark})).fields()
-        if self.model.dialect != "chat_completions":
-            fields["dialect"] = self.model.dialect
-        before, _, after = canonical(fields).partition(canonical(mark))
-        return before, after
 
     def warnings(self, settings: Settings, samples: int) -> Iterator[str]:
         """Yield what the numbers of this run will not show by themselves."""
@@ -202,18 +198,12 @@ class RequestBuilder:
         if samples > 1 and self._temperature == 0:
             yield f"{model.id}: several samples at temperature 0 measure only the server's noise."
 
-    def prediction(
-        self,
-        item: Item,
-        sample: int,
-        request: ChatRequest,
-        asked: Asked,
-        *,
-        run_id: str,
-        finished_at: datetime,
-    ) -> Prediction:
-        """Return the record of what asking for a sample came to."""
-        return Prediction(
+    def prediction_maker(
+        self, item: Item, sample: int, run_id: str, request: ChatRequest, asked: Asked
+    ) -> Callable[[], Prediction]:
+        """Return what makes the record of an answer that has just come."""
+        finished_at = now()
+        return lambda: Prediction(
             prediction_id=next(self.ids),
             run_id=run_id,
             model=self.model.id,

@@ -193,27 +193,28 @@ class _ReusedAnswers:
     def write(self, pending: Pending) -> Pending:
         """Write the answers last, so that none is ever there without its verdicts and diagnoses."""
         if self.count:
-            where = (self.run.model, self.run.run_id, self.name)
-            self.journal.write_whole(JUDGED, *where, records=self._judgements())
+            there = self.earlier.model, self.earlier.run_id
+            where = self.run.model, self.run.run_id, self.name
+            judgements = (
+                self._copy(one)
+                for one in self.journal.read(JUDGED, *there)
+                if one.score is not None and self._number(one) is not None
+            )
+            self.journal.write_whole(JUDGED, *where, records=judgements)
             if diagnoses := list(self._diagnoses()):
                 self.journal.write_whole(DIAGNOSES, *where, records=diagnoses)
             if said := list(self._reclassified()):
                 self.journal.write_whole(RECLASSIFIED, *where, records=said)
-            self.journal.write_whole(PREDICTIONS, *where, records=self._predictions())
+            predictions = (
+                self._copy(one)
+                for one in self.journal.read(PREDICTIONS, *there)
+                if (reply := self.replies.find(one.key, one.sample)) is not None
+                and self.ids[reply] == short(one.prediction_id)
+            )
+            self.journal.write_whole(PREDICTIONS, *where, records=predictions)
             told = (self.run.model, self.count, self.earlier.run_id[:8])
             log.info("%s: %d answers are those of run %s", *told)
         return pending.without(self.ids)
-
-    def _predictions(self) -> Iterator[Prediction]:
-        for one in self.journal.read(PREDICTIONS, self.earlier.model, self.earlier.run_id):
-            reply = self.replies.find(one.key, one.sample)
-            if reply is not None and self.ids[reply] == short(one.prediction_id):
-                yield self._copy(one)
-
-    def _judgements(self) -> Iterator[Judgement]:
-        for verdict in self.journal.read(JUDGED, self.earlier.model, self.earlier.run_id):
-            if verdict.score is not None and self._number(verdict) is not None:
-                yield self._copy(verdict)
 
     def _diagnoses(self) -> Iterator[Diagnosis]:
         """Yield diagnoses, which were paid for too, unless the item's known faults have changed."""

@@ -7,6 +7,7 @@ from itertools import zip_longest
 from typing import NamedTuple
 
 from eval_pipeline.errors import NothingFailedError, RunError
+from eval_pipeline.evaluation.requests import RequestBuilder
 from eval_pipeline.evaluation.state import (
     PAST_RUNS,
     Pending,
@@ -23,10 +24,9 @@ from eval_pipeline.records.item import ExamQuestion, Item, ItemKey
 from eval_pipeline.records.model import Model
 from eval_pipeline.records.run import FAILED_THERE, IMPORTED_FROM, Mode, PlanFilter, Run, Scope
 from eval_pipeline.results.runs import FoundRun
-from eval_pipeline.settings.sections import Experiment, Plan
+from eval_pipeline.settings.sections import Plan
 from eval_pipeline.suites.benchmark import Benchmark, past_items
 from eval_pipeline.suites.items import briefs
-from eval_pipeline.suites.kinds import Prompts
 from eval_pipeline.suites.listing import planned
 
 
@@ -82,16 +82,15 @@ EXAM_GUIDELINES = "exam_guidelines_hashes"
 
 def new_run(
     run_id: str,
-    model: Model,
+    builder: RequestBuilder,
     benchmark: Benchmark,
     chosen: Plan,
     *,
     experiment_name: str,
-    experiment: Experiment,
-    prompts: Prompts,
     failed: Failed | None = None,
 ) -> Run:
     """Return the run that would be opened now, to be compared with earlier ones."""
+    model, experiment, prompts = builder.model, builder.experiment, builder.prompts
     # The number of samples does not belong to the filter.
     plan_filter = PlanFilter(**chosen.model_dump(include=set(PlanFilter.model_fields)))
     plan, scope = choose(benchmark.items, model, plan_filter, failed)

@@ -48,10 +48,8 @@ class Decision:
 
 def decide(standing: Standing, moment: datetime) -> Decision:
     """Return whether a model is due: never attempted, or long enough ago for its age and cost."""
-    model, why_not = standing.model, standing.barred
-    if why_not is None and standing.busy is not None:
-        why_not = f"run {standing.busy[:8]} is queued or running"
-    if why_not is not None:
+    model, busy = standing.model, standing.busy
+    if why_not := standing.barred or (busy and f"run {busy[:8]} is queued or running"):
         return Decision(model, due=False, due_at=None, reason=f"not due: {why_not}")
     if standing.last_attempt_at is None:
         return Decision(model, due=True, due_at=moment, reason="due: never evaluated")

@@ -40,11 +40,6 @@ class FutureReplies(NamedTuple):
     reused: ReusableReplies = NOTHING_REUSED
     left: Pending = Pending((), ())
 
-    def unjudged(self, by: JudgeKey) -> Iterator[int]:
-        """Yield those that this judge will have to judge."""
-        yield from self.reused.replies - self.reused.judged.get(by, set())
-        yield from self.left.numbers
-
     def is_settled(self, whole: Sequence[JudgeKey], *, has_results: bool) -> bool:
         """Return whether a judge has judged the run as a whole, and all that it will reuse."""
         return not self.left and any(
@@ -91,10 +86,11 @@ class Judging:
         if future is not None and not self.journal.exists(RUNS, model, future.run.run_id):
             yield future
         for past in runs_to_judge(model, self.launch, self.journal):
-            if future is not None and future.run.run_id == past.run_id:
-                yield future
-            elif self._versions is None or past.benchmark_version in self._versions:
-                yield FutureReplies(read_run(self.journal, model, past.run_id))
+            if self._versions is None or past.benchmark_version in self._versions:
+                if future is not None and future.run.run_id == past.run_id:
+                    yield future
+                else:
+                    yield FutureReplies(read_run(self.journal, model, past.run_id))
 
     def _count_pending(
         self, future: FutureReplies, answers: Mapping[str, Counter[str]], code: Counter[str]
@@ -109,7 +105,9 @@ class Judging:
         for grader in [Grader(self.launch.origin)] if only_code else self.graders:
             left = results.keys() - state.by.get(grader.key, set())
             count = Counter(results[one].suite for one in left)
-            count.update(run.plan[n % len(run.plan)].suite for n in future.unjudged(grader.key))
+            reused = future.reused.replies - future.reused.judged.get(grader.key, set())
+            coming = chain(reused, future.left.numbers)
+            count.update(run.plan[n % len(run.plan)].suite for n in coming)
             for suite, number in count.items():
                 (code if suite in coding else answers[grader.judge])[suite] += number
 

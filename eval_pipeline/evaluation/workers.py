@@ -177,6 +177,8 @@ class WorkerPool:
     num_workers: int
     stop_after_failures: int
     answered_before: bool = False
+    # Several pools on one tally would log the same of it.
+    quiet: bool = False
 
     def __post_init__(self) -> None:
         self.halt = StopSignal()
@@ -194,7 +196,8 @@ class WorkerPool:
         """Let workers pull from one iterator, so memory does not grow with what is pending."""
         if not self.tally.asked:
             self.tally.started = time.monotonic()
-        self._log_later()
+        if not self.quiet:
+            self._log_later()
         interrupt, queue = partial(self.stop, INTERRUPTED, failed=False), iter(pending)
         try:
             with stop_controller().on_stop(interrupt, lambda: self._workers):

@@ -1,16 +1,12 @@
 """The whole checkup, topic by topic, with the checks of suites, prompts, sandbox, toolchains."""
 
 import stat
-from collections.abc import Callable, Iterator, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 
-from eval_pipeline.evaluation.doctor.gateways import (
-    LONGEST_S,
-    Offers,
-    gateway_checks,
-    key_checks,
-    model_checks,
-)
+from eval_pipeline.evaluation.doctor import gateways, storage
 from eval_pipeline.evaluation.doctor.report import (
     Check,
     Finding,
@@ -20,7 +16,7 @@ from eval_pipeline.evaluation.doctor.report import (
     warning,
     wrong,
 )
-from eval_pipeline.evaluation.doctor.storage import disk_checks, lock_checks, result_checks
+from eval_pipeline.journal import Journal
 from eval_pipeline.settings.loading import SettingsError
 from eval_pipeline.settings.sections import Suite
 from eval_pipeline.settings.settings import SETTINGS_FILE, Settings
@@ -34,34 +30,67 @@ from eval_pipeline.suites.kinds import Prompts, load_items
 Besides = Callable[[Settings], Sequence[Check]]
 
 
-def check_up(
-    *, offline: bool, besides: Besides | None = None, longest_s: float = LONGEST_S
-) -> Iterator[Topic]:
-    """What is found about each topic, as soon as it is; `besides` are the checks of Dagster."""
+def check_up(*, offline: bool, besides: Besides) -> Iterator[Topic]:
+    """Yield the findings on each topic as soon as they are there, at last those of `besides`."""
     try:
         settings = Settings.from_env()
     except SettingsError as error:
         skipped = "Until they can be read, nothing else can be looked at."
         yield Topic("settings", [wrong(SETTINGS_FILE, f"{error} {skipped}")])
         return
-    for name, checks in _topics(settings, offline=offline, longest_s=longest_s):
+    for name, checks in checks_of(settings, offline=offline).items():
         yield look_at(name, checks, settings.redact)
-    if besides is not None:
-        yield look_at("Dagster", _loaded(besides, settings), settings.redact)
+    try:
+        checks = besides(settings)
+    except Exception as error:  # noqa: BLE001  (a check that broke is a finding)
+        broken = settings.redact(f"It can not be loaded ({type(error).__name__}: {error}).")
+        yield Topic("Dagster", [wrong("Dagster", broken)])
+    else:
+        yield look_at("Dagster", checks, settings.redact)
 
 
-def _topics(
-    settings: Settings, *, offline: bool, longest_s: float
-) -> Iterator[tuple[str, Sequence[Check]]]:
-    offers = Offers(settings, longest_s)
-    yield "settings", [Check("settings", partial(_settings, settings))]
-    yield "gateways", [*key_checks(settings), *([] if offline else gateway_checks(offers))]
-    yield "models", [] if offline else model_checks(offers)
-    yield "suites", suite_checks(settings, offline=offline)
-    yield "code", code_checks(settings)
-    yield "disk", disk_checks(settings)
-    yield "results", result_checks(settings)
-    yield "locks", lock_checks(settings)
+def checks_of(settings: Settings, *, offline: bool) -> Mapping[str, Sequence[Check]]:
+    """Return the checks by topic; nothing is looked at yet."""
+    offers, journal = gateways.Offers(settings), settings.journal
+    keyed = [one for one in settings.gateways if one.key_variable is not None]
+    keys = [Check(f"key of {one.name}", partial(gateways.key, one, settings)) for one in keyed]
+    lists = [Check(one.name, partial(gateways.answer, one, offers)) for one in settings.gateways]
+    models = [
+        Check("selection", partial(gateways.selection, offers)),
+        Check("judge", partial(gateways.graders, offers)),
+        Check("prices", partial(gateways.prices, offers)),
+        Check("overrides", partial(gateways.overrides, offers)),
+    ]
+    suites = [
+        Check(one.name, partial(items, one, settings, offline=offline)) for one in settings.suites
+    ]
+    coding = [suite for suite in settings.suites if suite.kind == "coding"]
+    code = [
+        Check("sandbox", partial(sandbox, settings)),
+        Check("toolchains", partial(toolchains, coding, settings)),
+    ]
+    free, temporary = "room for data", "temporary files"
+    return {
+        "settings": [Check("settings", partial(_settings, settings))],
+        "gateways": keys if offline else [*keys, *lists],
+        "models": [] if offline else models,
+        "suites": [*suites, Check("prompts", partial(prompts, settings))],
+        "code": code if coding else [],
+        "disk": [
+            Check(free, partial(storage.room, free, settings.data, settings.database)),
+            Check(temporary, partial(storage.room, temporary, Path(tempfile.gettempdir()))),
+            Check("writing", partial(storage.writing_here, settings)),
+        ],
+        "results": [
+            Check("journal", partial(storage.journal, Journal(journal))),
+            Check("DuckDB file", partial(storage.database, settings)),
+        ],
+        "locks": [
+            Check("claims", partial(storage.claims, journal)),
+            Check("DuckDB file's lock", partial(storage.publishing, settings.database)),
+            Check("leftovers", partial(storage.leftovers, settings)),
+        ],
+    }
 
 
 def _settings(settings: Settings) -> Iterator[Finding]:
@@ -71,34 +100,6 @@ def _settings(settings: Settings) -> Iterator[Finding]:
     dotenv = settings.root / ".env"
     if dotenv.exists() and dotenv.stat().st_mode & (stat.S_IRGRP | stat.S_IROTH):
         yield warning(".env", "Other users of this machine can read it.", "chmod 600 .env")
-
-
-def _loaded(besides: Besides, settings: Settings) -> Sequence[Check]:
-    """The further checks, or one that says why there are none."""
-    try:
-        return besides(settings)
-    except Exception as error:  # noqa: BLE001  (it is told as what it is: a check that broke)
-        broken = wrong("Dagster", f"It can not be loaded ({type(error).__name__}: {error}).")
-        return [Check("Dagster", lambda: [broken])]
-
-
-def suite_checks(settings: Settings, *, offline: bool) -> list[Check]:
-    """Whether everything is there that models are asked."""
-    suites = [
-        Check(one.name, partial(items, one, settings, offline=offline)) for one in settings.suites
-    ]
-    return [*suites, Check("prompts", partial(prompts, settings))]
-
-
-def code_checks(settings: Settings) -> list[Check]:
-    """Whether code can be graded; nothing where there is none."""
-    coding = [suite for suite in settings.suites if suite.kind == "coding"]
-    if not coding:
-        return []
-    return [
-        Check("sandbox", partial(sandbox, settings)),
-        Check("toolchains", partial(toolchains, coding, settings)),
-    ]
 
 
 def items(suite: Suite, settings: Settings, *, offline: bool) -> Iterator[Finding]:

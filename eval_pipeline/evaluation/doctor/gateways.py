@@ -3,13 +3,13 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TypeVar
 
 import httpx
 
 from eval_pipeline.evaluation.budget import price_warning
-from eval_pipeline.evaluation.doctor.report import Check, Finding, State, ok, warning, wrong
+from eval_pipeline.evaluation.doctor.report import Finding, State, ok, warning, wrong
 from eval_pipeline.gateways.catalog import Catalog, Selected, fetch, select, shortened
 from eval_pipeline.gateways.model_lists import CatalogError, shown
 from eval_pipeline.gateways.pool import Gateways
@@ -105,27 +105,6 @@ _WHERE = {
     "reviewer": "reviewer under [coding]",
     "analyst": "model under [analysis]",
 }
-
-
-def key_checks(settings: Settings) -> list[Check]:
-    """Whether the keys are there; that needs no network."""
-    needing = [one for one in settings.gateways if one.key_variable is not None]
-    return [Check(f"key of {one.name}", partial(key, one, settings)) for one in needing]
-
-
-def gateway_checks(offers: Offers) -> list[Check]:
-    """Whether each gateway lists its models."""
-    return [Check(one.name, partial(answer, one, offers)) for one in offers.settings.gateways]
-
-
-def model_checks(offers: Offers) -> list[Check]:
-    """Whether those are listed who are to be asked, and what they cost."""
-    return [
-        Check("selection", partial(selection, offers)),
-        Check("judge", partial(graders, offers)),
-        Check("prices", partial(prices, offers)),
-        Check("overrides", partial(overrides, offers)),
-    ]
 
 
 def key(gateway: Gateway, settings: Settings) -> Iterator[Finding]:

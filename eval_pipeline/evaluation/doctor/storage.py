@@ -7,7 +7,6 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from shlex import quote
 from time import perf_counter
@@ -18,7 +17,7 @@ import orjson
 from filelock import FileLock, Timeout
 
 from eval_pipeline.errors import MendableError
-from eval_pipeline.evaluation.doctor.report import Check, Finding, ok, warning, wrong
+from eval_pipeline.evaluation.doctor.report import Finding, ok, warning, wrong
 from eval_pipeline.hashing import fingerprint
 from eval_pipeline.journal import FORMAT, JUDGED, PREDICTIONS, STREAMS, Journal
 from eval_pipeline.journal.deployment import may_write
@@ -35,25 +34,7 @@ SCARCE, TOO_LITTLE = 1024 * MEGABYTE, 64 * MEGABYTE
 SLOW_S = 1.0
 """An fsync that takes so long holds up every answer."""
 REBUILD = "evals rebuild"
-TEMPORARY = "temporary files"
 _HOLDER = re.compile(r"Conflicting lock is held in .*?\(PID (\d+)\)")
-
-
-def disk_checks(settings: Settings) -> list[Check]:
-    """Whether there is room, and results can be written."""
-    return [
-        Check("room for data", partial(room, "room for data", settings.data, settings.database)),
-        Check(TEMPORARY, partial(room, TEMPORARY, Path(tempfile.gettempdir()))),
-        Check("writing", partial(_writing, settings)),
-    ]
-
-
-def result_checks(settings: Settings) -> list[Check]:
-    """Whether results can be read, and are shown as they are."""
-    return [
-        Check("journal", partial(journal, Journal(settings.journal))),
-        Check("DuckDB file", partial(database, settings)),
-    ]
 
 
 def room(name: str, folder: Path, *rebuilt: Path) -> Iterator[Finding]:
@@ -69,7 +50,8 @@ def room(name: str, folder: Path, *rebuilt: Path) -> Iterator[Finding]:
         yield ok(name, words)
 
 
-def _writing(settings: Settings) -> Iterator[Finding]:
+def writing_here(settings: Settings) -> Iterator[Finding]:
+    """Report whether answers can be written, where that is allowed."""
     if may_write(settings):
         yield from writing(settings.journal, settings.database.parent)
     else:
@@ -78,7 +60,7 @@ def _writing(settings: Settings) -> Iterator[Finding]:
 
 
 def writing(*folders: Path) -> Iterator[Finding]:
-    """Writes a little file as answers are written: it counts when it is on disk."""
+    """Write a little file as answers are written: it counts when it is on disk."""
     slowest, advice = 0.0, "Make room, or let this user write there."
     for place in dict.fromkeys(map(_existing, folders)):
         started = perf_counter()
@@ -148,20 +130,19 @@ def database(settings: Settings) -> Iterator[Finding]:
 def _shown(db: duckdb.DuckDBPyConnection, settings: Settings) -> Iterator[Finding]:
     """Compare the file with this code and with the journal."""
     version, kept = schema_version(db), Journal(settings.journal)
+    size = _size(settings.database.stat().st_size)
+    if not kept.snapshot():  # then only the schema can be wrong
+        words = f"{size}. There is no journal that it would show."
+        wording = f"{words} Its schema is {version}, here it is {VERSION}."
+        advice = "Restore the journal, or use the version that wrote it."
+        is_ok = version == VERSION
+        yield ok("DuckDB file", words) if is_ok else warning("DuckDB file", wording, advice)
+        return
     known = dict(db.sql("select part, snapshot from published").fetchall())
     behind = [
         one.name for one in STREAMS if known.get(one.name) != fingerprint(*kept.snapshot(one))
     ]
-    size = _size(settings.database.stat().st_size)
-    if not kept.snapshot():
-        words = f"{size}. There is no journal that it would show."
-        if version == VERSION:
-            yield ok("DuckDB file", words)
-        else:  # without a journal only the schema can be wrong
-            words = f"{words} Its schema is {version}, here it is {VERSION}."
-            advice = "Restore the journal, or use the version that wrote it."
-            yield warning("DuckDB file", words, advice)
-    elif version > VERSION:
+    if version > VERSION:
         words = f"A newer version of eval_pipeline made it (schema {version}, here {VERSION})."
         yield wrong(
             "DuckDB file", words, f"Update; or move {settings.database} away, and {REBUILD}"
@@ -192,19 +173,6 @@ CLAIMED = (PREDICTIONS.name, JUDGED.name)
 DAY_S = 24 * 3600
 """No grading takes so long: a folder of one that is older was left behind."""
 MOST_TOLD = 5
-
-
-class LockError(MendableError):
-    """A lock that this user can not take, so that nobody can tell whether somebody has it."""
-
-
-def lock_checks(settings: Settings) -> list[Check]:
-    """Who works on what, and what nobody works on any more."""
-    return [
-        Check("claims", partial(claims, settings.journal)),
-        Check("DuckDB file's lock", partial(publishing, settings.database)),
-        Check("leftovers", partial(leftovers, settings)),
-    ]
 
 
 def claims(journal: Path) -> Iterator[Finding]:
@@ -255,7 +223,7 @@ def is_held(path: Path) -> bool:
     except Timeout:
         return True
     except OSError as error:
-        raise LockError(f"{path} can not be written: {error.strerror or error}.") from None
+        raise MendableError(f"{path} can not be written: {error.strerror or error}.") from None
 
 
 def _process(path: Path) -> int:
