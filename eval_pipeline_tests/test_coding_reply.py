@@ -384,6 +384,7 @@ def test_hostile_text_is_read_in_a_time_that_grows_with_its_length(piece: str) -
         return time.thread_time() - started
 
     # Twenty times the text; what grows with the square would take four hundred times as long.
-    small, large = max(seconds(20_000), 0.005), seconds(400_000)
+    # On a busy machine a single measurement may be far too long.
+    small = max(seconds(20_000), 0.005)
 
-    assert large < 100 * small
+    assert any(seconds(400_000) < 100 * small for _ in range(5))
