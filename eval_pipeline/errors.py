@@ -22,11 +22,11 @@ class NothingFailedError(RunError):
 
 
 class DatasetError(MendableError):
-    """A data set that can not be loaded: one sentence per problem, each on a line of its own."""
+    """A data set that cannot be loaded: one sentence per problem, each on a line of its own."""
 
     @classmethod
     def of(cls, problems: Sequence[str], count: int) -> Self:
-        """Name the first problems, `NAMED_PROBLEMS` at most, of so many."""
+        """Return an error that lists these problems, and how many more of `count` there are."""
         more = count - len(problems)
         are = "is 1 more problem" if more == 1 else f"are {more} more problems"
         return cls("\n".join([*problems, f"There {are}."] if more else problems))

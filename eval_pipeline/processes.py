@@ -9,10 +9,10 @@ EXPLAINED, GONE = 3, 4
 """How such a process ends if it has said what is wrong, or if a file went that it was reading."""
 # Of the environment, which has keys in it.
 NEEDED = ("PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "PYTHONPATH", "SYSTEMROOT", "TEMP")
-# How package managers are told where their packages are, and how to get there.
+# Prefixes of the variables by which package managers find and reach their packages.
 _FOR_FETCHING = ("PIP_", "NPM_CONFIG_", "BUN_CONFIG_", "SSL_CERT_", "NODE_EXTRA_CA_CERTS", "XDG_")
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY")
-# How container engines are found by their commands.
+# Prefixes of the variables by which container commands find their engine.
 _FOR_CONTAINERS = ("DOCKER_", "CONTAINER", "XDG_", "DBUS_")
 
 

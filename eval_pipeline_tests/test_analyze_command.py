@@ -303,7 +303,7 @@ NOTHING = [
     ("demo/perfect@1111", 0, "demo/perfect, run 11111111: nothing is wrong among 5 judged"),
     ("2222", 1, "no reply came, which says nothing about the model. To ask again: evals fix 222"),
     ("3333", 1, "demo/weak, run 33333333 is not judged yet: evals fix 33333333 --judge"),
-    ("4444", 1, "nobody was asked yet. To go on: evals run --resume 44444444"),
+    ("4444", 1, "no item was asked yet. To continue: evals run --resume 44444444"),
     ("5555", 1, "nothing is wrong among 1 judged replies. 4 failed on the way, which says"),
     ("9999", 2, "There is no run '9999'; the latest are 55555555, 44444444"),
     ("latest -m nobody", 2, "There is no run of a model 'nobody'"),

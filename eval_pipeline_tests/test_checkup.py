@@ -476,10 +476,10 @@ def _foreign(settings: Settings) -> None:
     ("change", "state", "words"),
     [
         (_behind, WARNING, "The journal has more: runs, predictions, judged."),
-        (_spoilt, WRONG, "can not be opened"),
+        (_spoilt, WRONG, "cannot be opened"),
         (_newer, WRONG, f"(schema {VERSION + 1}, here {VERSION})"),
         (_otherwise_made, WARNING, "made by another version of this code"),
-        (_foreign, WRONG, "can not be opened"),
+        (_foreign, WRONG, "cannot be opened"),
     ],
 )
 def test_a_file_that_does_not_show_the_journal_is_told(
@@ -521,7 +521,7 @@ def test_a_lock_that_can_not_be_taken_is_no_fault_of_ours(tmp_path: Path) -> Non
     (found,) = look_at("locks", [Check("lock", partial(locks.publishing, database))]).findings
 
     assert (found.state, found.advice) == (WRONG, AGAIN)
-    assert found.found == f"{tmp_path}/evals.lock can not be written: Is a directory."
+    assert found.found == f"{tmp_path}/evals.lock cannot be written: Is a directory."
 
 
 @pytest.mark.parametrize(
@@ -545,7 +545,7 @@ def test_a_history_that_can_not_be_written_is_told_in_a_sentence(
     *_, found = look_at("Dagster", of_dagster.dagster_checks(settings)[:1]).findings
 
     assert (found.state, found.advice) == (WRONG, AGAIN)
-    assert found.found == f"{settings.data}/dagster can not be written: {reason}."
+    assert found.found == f"{settings.data}/dagster cannot be written: {reason}."
     with pytest.raises(HistoryError, match=reason), dagster_instance(settings):
         pass
 

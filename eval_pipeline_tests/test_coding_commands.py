@@ -70,12 +70,12 @@ def test_a_new_task_can_be_validated_as_it_is(project: Path) -> None:
 @pytest.mark.parametrize(
     ("command", "sentence"),
     [
-        ("evals new Numbers more", "'Numbers' can not be the name of a category"),
+        ("evals new Numbers more", "'Numbers' cannot be the name of a category"),
         ("evals new numbers number", "has a task 'number' already"),
         ("evals new numbers more --toolchain cobol", "There is no toolchain 'cobol'"),
         ("evals new numbers more --suite other", "there are: coding."),
         ("evals validate-answers -f [", "-f must be a regular expression"),
-        ("evals validate-answers --changed HEAD", "git can not tell what has changed"),
+        ("evals validate-answers --changed HEAD", "git cannot list what has changed"),
         ("evals toolchain prepare cobol", "There is no toolchain 'cobol'"),
     ],
 )
@@ -111,7 +111,7 @@ def test_tasks_count_as_changed_whether_committed_or_not(tmp_path: Path) -> None
         f"001-numbers/00{number}-number" for number in (2, 3, 4)
     }
     assert len(changed_tasks(tmp_path / "tasks", "HEAD")) == 2
-    with pytest.raises(RunError, match="git can not tell"):
+    with pytest.raises(RunError, match="git cannot list"):
         changed_tasks(tmp_path / "tasks", "no-such-commit")
 
 

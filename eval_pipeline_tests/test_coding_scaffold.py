@@ -80,7 +80,7 @@ def test_of_two_categories_of_a_name_that_of_the_toolchain_is_taken(tmp_path: Pa
 )
 def test_a_bad_name_is_refused(tmp_path: Path, name: str) -> None:
     for arguments in ((name, "dates"), ("parsing", name)):
-        with pytest.raises(RunError, match="can not be the name of"):
+        with pytest.raises(RunError, match="cannot be the name of"):
             create(tmp_path, *arguments, "python")
 
     assert list(tmp_path.iterdir()) == []

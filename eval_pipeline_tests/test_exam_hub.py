@@ -296,5 +296,5 @@ def test_an_endpoint_that_is_not_there_is_told(tmp_path: Path) -> None:
 
         message = refusal(TinyHub({}, address=address), a_hub(), tmp_path / "hub", TOKEN)
 
-    assert f"{address} can not be reached" in message
+    assert f"{address} cannot be reached" in message
     assert TOKEN not in message

@@ -25,7 +25,7 @@ from eval_pipeline_tests.test_notify import SECRET, Webhook, a_webhook
 
 STAGES = ("predictions", "judged")
 FROM_THE_BEGINNING = "-1"
-NOTHING = "There is nothing to tell."
+NOTHING = "There are no failures to post."
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ def sensor_of(settings: Settings) -> dg.SensorDefinition:
 
 
 class Ticked(NamedTuple):
-    """What a tick said, and the cursor that it left."""
+    """The message of a tick, and the cursor that it left."""
 
     said: str | None
     cursor: str | None
@@ -94,7 +94,7 @@ class Ticked(NamedTuple):
 def tick(
     settings: Settings, instance: dg.DagsterInstance, cursor: str | None = FROM_THE_BEGINNING
 ) -> Ticked:
-    """What comes of the failures since the tick before."""
+    """Run a tick of the sensor; return its message and the new cursor."""
     with dg.build_sensor_context(instance, cursor=cursor) as context:
         said = sensor_of(settings)(context)
         assert isinstance(said, dg.SkipReason)

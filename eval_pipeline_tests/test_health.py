@@ -65,7 +65,7 @@ class _Usage(NamedTuple):
         (from_the_future, "results", "newer version"),
         (lambda s, _: shutil.rmtree(s.journal), "journal", "It is gone"),
         (lambda s, _: (s.journal / "format").write_text("99"), "journal", "can not be read"),
-        (lambda _, m: m.setattr("os.access", lambda *_: False), "journal", "can not be written"),
+        (lambda _, m: m.setattr("os.access", lambda *_: False), "journal", "cannot be written"),
         (
             lambda _, m: m.setattr("shutil.disk_usage", lambda _: _Usage(2**20)),
             "disk",

@@ -266,7 +266,7 @@ def test_a_name_that_can_be_no_model_here_is_left_out_as_it_is(
     taken, left_out = project.take(results.root)
 
     assert not taken
-    assert "can not be the id of a model" in left_out[0]
+    assert "cannot be used as the id of a model" in left_out[0]
 
 
 def test_a_judge_whose_name_can_be_none_is_unknown(project: Project, results: Results) -> None:
@@ -277,7 +277,7 @@ def test_a_judge_whose_name_can_be_none_is_unknown(project: Project, results: Re
     (taken,), (left_out,) = project.take(results.root)
 
     assert taken.judgements == 2
-    assert "can not be the id of a model" in left_out
+    assert "cannot be used as the id of a model" in left_out
     assert project.rows("select distinct judge from judged") == [{"judge": "unknown/judge"}]
 
 

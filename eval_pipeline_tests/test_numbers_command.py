@@ -185,7 +185,7 @@ def test_moderate_prints_coverage_and_bounds(project: Path) -> None:
     assert "62%" in strong
     assert "62% to 100%" in strong
     assert "x/part ([bold])" in shown
-    assert "judged by nobody yet" in shown
+    assert "not judged yet" in shown
 
 
 def test_tables_fit_into_80_columns(project: Path) -> None:

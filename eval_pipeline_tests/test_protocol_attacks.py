@@ -128,7 +128,7 @@ def test_whoever_finds_the_pen_can_not_break_the_reader(words: tuple[Any, ...]) 
     step = graded(SIGNING.format(words=words) + WRONG, "tamper_evident")
 
     assert step.status == "failed"
-    assert "can not be trusted" in step.reason
+    assert "cannot be trusted" in step.reason
 
 
 def test_reports_are_kept_up_to_a_size() -> None:

@@ -235,7 +235,7 @@ def test_a_server_that_is_not_there_is_said_to_be_so() -> None:
         pass
     with (
         server_at(address, SecretStr("evals_x")) as server,
-        pytest.raises(PushError, match="can not be reached"),
+        pytest.raises(PushError, match="cannot be reached"),
     ):
         server.post("/x", ClosedRun)
 

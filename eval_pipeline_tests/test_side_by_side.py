@@ -117,7 +117,7 @@ def test_a_name_is_a_model_a_run_or_both(
         ("zzzz", "There is no judged run of 'zzzz'."),
         ("demo/part", "'demo/part' is not on the leaderboard under the experiment 'default'. It"),
         ("demo/part", "these runs: demo/part@abcd-1. Which one?"),
-        ("0000", "what a pass means differs, so they can not be compared"),
+        ("0000", "what a pass means differs, so they cannot be compared"),
         ("demo/elsewhere", "have no verdicts of one judge in the same version in common"),
         ("", "may be any of "),
     ],

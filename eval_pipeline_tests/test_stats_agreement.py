@@ -32,14 +32,14 @@ def db() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def of_counts(db: duckdb.DuckDBPyConnection, name: str, counts: Counts) -> float | None:
-    """What the function says of counts."""
+    """Return the value of the SQL function for these counts."""
     given = ", ".join(f"{one}::bigint" for one in counts)
     found: float | None = db.execute(f"select {name}({given})").fetchall()[0][0]
     return found
 
 
 def of_units(db: duckdb.DuckDBPyConnection, name: str, units: Sequence[Counts]) -> float | None:
-    """What the function says of items: the distinct ones, and how often each occurs."""
+    """Return the value of the SQL function for these items, aggregated over the distinct ones."""
     rows = [(*unit, times) for unit, times in Counter(map(tuple, units)).items()]
     db.execute("create or replace temp table units (wrong bigint, correct bigint, items bigint)")
     if rows:

@@ -113,7 +113,7 @@ def _why_not(run: Row) -> PassedOver:
     elif run["failed"]:
         said = f"{name}: no reply came, {NOT_THE_MODEL_S}. To ask again: {again}"
     else:
-        said = f"{name}: nobody was asked yet. To go on: {left}"
+        said = f"{name}: no item was asked yet. To continue: {left}"
     return PassedOver(said, is_early=True)
 
 

@@ -47,7 +47,7 @@ class Pattern:
 def patterns_of(
     db: duckdb.DuckDBPyConnection, run_id: str, model: str, judge: str, judge_version: str
 ) -> list[Pattern]:
-    """Return the patterns of a run by the judge that stands for it, the most frequent first."""
+    """Return the patterns in one judge's verdicts on a run, by kind, the most frequent first."""
     given = {"run_id": run_id, "model": model, "judge": judge, "judge_version": judge_version}
     found = [_pattern(kind, row) for kind in Kind for row in _rows(db, kind, given)]
     # Checkers say of a rule what is broken: that is no second thing in common.

@@ -88,7 +88,7 @@ def validate_answers(
 
     settings, tasks = _settings(unsafe_no_sandbox=unsafe_no_sandbox), list["CodingTask"]()
     for one in _coding_suites(settings, suite):
-        # Whatever is evaluated of a suite: graders are checked all together.
+        # All graders of a suite are checked, even if `only` limits what is evaluated.
         known = load_tasks(one.model_copy(update={"only": ""}), settings)
         changed = None
         if since is not None and one.path is not None:

@@ -126,9 +126,9 @@ def _evaluate(
 
 
 def carry_out(
-    settings: Settings, work: Work, *, as_json: bool, tell: Callable[..., None] = conclude
+    settings: Settings, work: Work, *, as_json: bool, finish: Callable[..., None] = conclude
 ) -> None:
-    """Do the work while progress is shown; `tell` sums it up, as `conclude` does, and exits."""
+    """Do the work and show its progress; `finish` prints a summary and exits, like `conclude`."""
     refuse_production(settings)
     if settings.output_dir is not None:  # that there is no room is better reported before
         settings.path(settings.output_dir).mkdir(parents=True, exist_ok=True)
@@ -144,7 +144,7 @@ def carry_out(
             # It stops already: another Ctrl-C would only hide how to go on.
             signal.signal(signal.SIGINT, signal.SIG_IGN)
     tallies = [tally for stage in watch.stages for tally in stage.tallies]
-    tell(settings, LaunchSummary(tallies, failures, interrupted), as_json=as_json)
+    finish(settings, LaunchSummary(tallies, failures, interrupted), as_json=as_json)
 
 
 def _named(settings: Settings, name: str) -> list[FoundRun]:
@@ -237,7 +237,7 @@ def start_analysis(
         budget_usd=budget_usd,
     )
     work = partial(analyse_runs, settings, config=config, tags=command(settings))
-    return carry_out(settings, work, as_json=as_json, tell=partial(_conclude_analysis, scope))
+    return carry_out(settings, work, as_json=as_json, finish=partial(_conclude_analysis, scope))
 
 
 def _conclude_analysis(
@@ -248,9 +248,9 @@ def _conclude_analysis(
     # That an analyst refuses, say, is its last word for now, and explains nothing.
     unexplained = any(one["unexplained"] for one in reports)
     how = End.FAILED if summary.how is End.DONE and unexplained else summary.how
-    # Where something could not be explained: of each model one trouble.
-    told = ((one.model, one.stopped if one.failed else one.trouble) for one in summary.tallies)
-    failures = summary.failures or [f"{model}: {text}" for model, text in told if text]
+    # If the launch itself had no failure, report one error per model.
+    errors = ((one.model, one.stopped if one.failed else one.trouble) for one in summary.tallies)
+    failures = summary.failures or [f"{model}: {text}" for model, text in errors if text]
     _print_analysis(scope, reports, failures, how, as_json=as_json)
 
 

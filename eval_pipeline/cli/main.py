@@ -130,7 +130,7 @@ def main() -> None:
 def _is_interruption(error: BaseException | None) -> bool:
     """Return whether Ctrl-C became another error, as in packages that were just being loaded."""
     while error is not None:
-        # Where pydantic is interrupted it only says so in its own words.
+        # Pydantic turns an interrupt into a SchemaError that names it only in its text.
         if isinstance(error, KeyboardInterrupt) or (
             type(error).__name__ == "SchemaError" and KeyboardInterrupt.__name__ in str(error)
         ):

@@ -311,8 +311,8 @@ def run_lines(launches: Iterable[UnfinishedLaunch]) -> list[Choice]:
     for one in launches:
         models = one.model if one.models == 1 else f"{one.models} models"
         lacks = {"not asked": one.not_asked, "failed": one.failed, "not judged": one.not_judged}
-        told = ", ".join(f"{number} {what}" for what, number in lacks.items() if number)
-        about = f"{one.opened_at:%Y-%m-%d %H:%M}  {models}, {one.experiment}: {told}"
+        missing = ", ".join(f"{number} {what}" for what, number in lacks.items() if number)
+        about = f"{one.opened_at:%Y-%m-%d %H:%M}  {models}, {one.experiment}: {missing}"
         lines.append(Choice(printable(f"{one.run_id[:8]}  {about}"), one.run_id))
     return lines
 

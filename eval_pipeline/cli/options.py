@@ -34,7 +34,7 @@ def _completion(known: "Callable[[Settings], Iterable[str]]") -> Callable[[str],
         except Exception:  # noqa: BLE001  (a key press is no place for an error)
             return []
         fitting = (one for one in names if one.startswith(incomplete) and HARMLESS.fullmatch(one))
-        # Of all shells, bash alone takes a name for what is to be typed.
+        # Only bash inserts a completion as it is, so its spaces have to be escaped here.
         in_bash = os.environ.get("_EVALS_COMPLETE") == "complete_bash"
         return [name.replace(" ", "\\ ") if in_bash else name for name in fitting]
 

@@ -61,7 +61,7 @@ def end_in_order() -> None:
 
 
 def say(*texts: str) -> None:
-    """Print texts as they are: what looks like markup may be part of somebody's name."""
+    """Print texts without interpreting markup, since what looks like it may be part of a name."""
     for text in texts:
         typer.echo(printable(text))
 

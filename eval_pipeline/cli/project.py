@@ -45,9 +45,9 @@ def open_warehouse(settings: "Settings | None" = None) -> "Warehouse":
 def results(
     settings: "Settings | None" = None, *parts: "Stream[Any]", apart: bool = False
 ) -> "Iterator[DuckDBPyConnection]":
-    """Open the results with what was journalled by now, also by launches at work or killed.
+    """Publish journalled records, also those of running or killed launches, and open the results.
 
-    `apart` is for whoever sets something: see `opened`.
+    `apart` opens a DuckDB engine of its own, for SQL that changes settings: see `opened`.
     """
     from eval_pipeline.journal import JournalError
 
@@ -70,5 +70,5 @@ def _worth_waiting_for(warehouse: "Warehouse") -> "list[Stream[Any]]":
         return list(STREAMS)
     if sum(path.stat().st_size for one in large for path in journal.files(one)) < LARGE:
         return list(STREAMS)
-    complain("A launch is at work: answers and verdicts are told as they were published last.")
+    complain("A launch is running: replies and verdicts are shown as they were last published.")
     return [one for one in STREAMS if one not in large]

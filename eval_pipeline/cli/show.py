@@ -1,4 +1,4 @@
-"""The `evals` commands that show what there is, how it went, and whether all is set up."""
+"""The `evals` commands that show items, models, runs and their status, and check the setup."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -259,7 +259,7 @@ def _topics(*, offline: bool) -> "Iterator[Topic]":
     try:
         from eval_pipeline.evaluation.doctor.checkup import check_up
     except ImportError as error:
-        yield Topic("code", [wrong("eval_pipeline", f"It can not be loaded ({error}).", SET_UP)])
+        yield Topic("code", [wrong("eval_pipeline", f"It cannot be loaded ({error}).", SET_UP)])
         return
     yield from check_up(offline=offline, besides=_of_dagster)
 

@@ -79,7 +79,7 @@ class LaunchSummary:
 
     @property
     def all_passed_over(self) -> bool:
-        """Whether each model was passed over, for a reason that its tally holds."""
+        """Return whether every model to ask was skipped, each for a reason that its tally holds."""
         asked = [tally for tally in self.tallies if tally.verb == ASKED]
         return bool(asked) and all(tally.stopped and not tally.planned for tally in asked)
 
@@ -91,7 +91,7 @@ class LaunchSummary:
 
     @property
     def told_failures(self) -> list[str]:
-        """What went wrong, less what follows from a spent budget."""
+        """Return the failures, without those that only follow from a spent budget."""
         if self.how is not End.BUDGET:
             return list(self.failures)
         following = tuple(f"The check {name} " for name in GAPS)

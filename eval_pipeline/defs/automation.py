@@ -1,4 +1,4 @@
-"""What starts by itself: assets when something upstream has changed, and models that are due."""
+"""Automation conditions of assets, and the schedule that evaluates models when they are due."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -89,7 +89,7 @@ DUE = "evals/due"
 LONGEST_TAG = 63
 FOR_ALL = {"evaluate_all", "fix_evaluation"}
 NOBODY = (
-    "No model is selected yet, so nobody can be due. To fetch the catalog: dagster asset "
+    "No model is selected yet, so none can be due. To fetch the catalog: dagster asset "
     "materialize --select model_catalog (or the job refresh_catalog)."
 )
 
@@ -138,7 +138,7 @@ def _due_models(settings: Settings) -> dg.ScheduleDefinition:
 def decide_all(
     settings: Settings, instance: dg.DagsterInstance, moment: datetime
 ) -> list[Decision]:
-    """What the schedule decides at that moment about every model that is a partition."""
+    """Return what the schedule decides at `moment` about every model that is a partition."""
     models = instance.get_dynamic_partitions(MODELS)
     if not models:
         return []

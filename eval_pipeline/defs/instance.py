@@ -72,7 +72,7 @@ def instance_as_it_is(
         with _explained(_history(folder, config), OSError):
             if folder == settings.data / "dagster":
                 folder.mkdir(parents=True, exist_ok=True)
-            # Of the public ways to open a folder's instance, the one that takes overrides.
+            # No other public way to open a folder's instance takes overrides.
             instance = dg.DagsterInstance.local_temp(str(folder), {**config, **overrides})
         with instance:
             yield instance
@@ -104,14 +104,14 @@ def _history(folder: Path, config: Mapping[str, Any]) -> Path | None:
 
 @contextmanager
 def _explained(where: Path | None, error: type[Exception]) -> Iterator[None]:
-    """Says where Dagster's history is kept, if this is why it can not be."""
+    """Turn such an error into a HistoryError that names where Dagster's history is kept."""
     try:
         yield
-    except error as told:
+    except error as exc:
         named = where.absolute() if where else "Dagster's history"
         # Without the SQL and the address that SQLAlchemy adds.
-        reason = told.orig if isinstance(told, OperationalError) else getattr(told, "strerror", "")
-        raise HistoryError(f"{named} can not be written: {reason or told}.") from told
+        reason = exc.orig if isinstance(exc, OperationalError) else getattr(exc, "strerror", "")
+        raise HistoryError(f"{named} cannot be written: {reason or exc}.") from exc
 
 
 def _folder(settings: Settings) -> Path:

@@ -208,7 +208,7 @@ def _asked(
     begun = _events(run, instance, dg.DagsterEventType.STEP_START)
     steps = {event.step_key for event in begun}
     models = models_named(run.tags, instance.get_dynamic_partitions(MODELS))
-    # Where a run that predicts names no model, that is why it failed.
+    # A run that predicts but names no model has failed for that reason.
     if not steps & PAYING or ("predictions" in steps and not models):
         return None
     parts = instance.get_runs(dg.RunsFilter(tags={PART_OF: run.run_id}))
@@ -232,7 +232,7 @@ def _reason(run: dg.DagsterRun, instance: dg.DagsterInstance) -> str:
         return _words(cause)
     if closed and closed[-1].message and closed[-1].message != NOTHING_TOLD:
         return closed[-1].message
-    # What Dagster noted last: of a killed process, by which signal.
+    # The last engine event names the signal that killed a process.
     noted = _events(run, instance, dg.DagsterEventType.ENGINE_EVENT)
     return (noted[-1].message if noted else None) or NOTHING_TOLD
 

@@ -73,7 +73,7 @@ class WarehouseResource(DuckDBResource):
     @contextmanager
     def get_connection(self) -> Iterator[duckdb.DuckDBPyConnection]:
         """Open a short read-only connection to the published file, with the `connection_config`."""
-        # What that sets must not affect other connections: so they share no engine.
+        # These settings must not affect other connections, so this one has an engine of its own.
         with self._warehouse.reading(apart=bool(self.connection_config)) as connection:
             for name, value in self.connection_config.items():
                 setting = name.replace('"', '""')

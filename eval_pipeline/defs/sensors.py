@@ -130,7 +130,7 @@ def _has_been_silent(instance: dg.DagsterInstance, run_id: str, since: datetime)
 
 
 def _is_ours(context: dg.SensorEvaluationContext, run: dg.DagsterRun) -> bool:
-    """Whether the run is of this code location: other projects may share the instance."""
+    """Return whether the run is of this code location: other projects may share the instance."""
     here, ours = context.code_location_origin, context.repository_def
     if location := _location_of(run):
         return here is not None and location == here.location_name
@@ -194,7 +194,7 @@ def build_notifications(settings: Settings) -> dg.Definitions:
         if posted == len(waiting):
             context.update_cursor(str(newest))
         said = f"Posted: {posted} of {len(waiting)} failures."
-        return dg.SkipReason(said if waiting else "There is nothing to tell.")
+        return dg.SkipReason(said if waiting else "There are no failures to post.")
 
     return dg.Definitions(sensors=[failed_runs])
 
@@ -211,7 +211,7 @@ def _waiting(context: dg.SensorEvaluationContext, seen: int) -> list[dg.DagsterR
 
 
 def _is_posted_here(context: dg.SensorEvaluationContext, run: dg.DagsterRun) -> bool:
-    """What was started in a terminal fails there; a part is posted by the whole."""
+    """Return whether to post this run: launched from here, not part of another, not yet posted."""
     if whole := run.tags.get(PART_OF):
         context.log.info("Run %s is part of run %s, which is posted.", run.run_id, whole)
     here = context.code_location_origin
@@ -235,7 +235,7 @@ def _post_all(
         except Exception as error:  # must not keep other runs from being posted
             if isinstance(error, NotifyError) and not error.never:
                 raise
-            context.log.exception("Run %s can not be posted, and is not tried again.", run.run_id)
+            context.log.exception("Run %s cannot be posted and will not be retried.", run.run_id)
             failed = error
             context.instance.add_run_tags(run.run_id, {POSTED: "never"})
         else:

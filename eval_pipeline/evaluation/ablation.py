@@ -53,7 +53,7 @@ class Variation:
 
     @property
     def is_section(self) -> bool:
-        """Whether it leaves out a section."""
+        """Return whether this variation leaves out a section."""
         return self.text is not None
 
     @cached_property
@@ -115,8 +115,8 @@ def plan_ablation(
     guidelines = prompts.guidelines.get(suite.name)
     if guidelines is None or not guidelines.sections(toolchain):
         raise SettingsError(
-            f"The experiment '{BASELINE}' tells models nothing about the toolchain '{toolchain}' "
-            f"in the suite '{suite.name}': there are no guidelines to leave anything out of."
+            f"The experiment '{BASELINE}' has no guidelines on the toolchain '{toolchain}' "
+            f"in the suite '{suite.name}', so there is nothing to leave out."
         )
     tasks = _tasks(settings, suite, toolchain, pattern)
     paths = [f"{task.suite}/{task.category}/{task.id}" for task in tasks.values()]

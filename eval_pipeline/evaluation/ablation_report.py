@@ -46,25 +46,25 @@ METHOD = (
 
 @dataclass(frozen=True)
 class Effect:
-    """What leaving something out came to; the differences are without it minus with it."""
+    """The effect of leaving something out; the differences are without it minus with it."""
 
     variation: Variation
     run_ids: tuple[str, ...]
     usual_run_ids: tuple[str, ...]
-    # How many pairs could not be compared, by the reason.
+    # The number of pairs that could not be compared, by the reason.
     excluded: Mapping[str, int]
     tasks: int
     # Its interval and error are the cautious ones; None if there is nothing to compare.
     paired: Paired | None
     # Corrected for how many sections were tried.
     p_value: float | None
-    # What telling it takes: measured if servers told, else estimated by its length.
+    # Tokens it adds to a request: measured if servers report usage, else estimated by length.
     tokens: float
     is_measured: bool
     usd: float | None
 
     def worth(self, margin: float) -> Worth:
-        """What the section is worth, if a loss of up to `margin` does not matter."""
+        """Return the worth of the section, if a loss of up to `margin` does not matter."""
         if self.paired is None or self.paired.interval is None or self.p_value is None:
             return "marginal"
         if self.p_value < LEVEL and self.paired.difference < 0:
@@ -73,7 +73,7 @@ class Effect:
 
 
 def measure(db: duckdb.DuckDBPyConnection, ablation: Ablation) -> list[Effect]:
-    """What each variation came to; the p-values of sections are corrected by Holm."""
+    """Return the effect of each variation; the p-values of sections are corrected by Holm."""
     effects = [_effect(db, ablation, one) for one in ablation.variations[1:]]
     found = [one.p_value for one in effects if one.variation.is_section]
     corrected = iter(holm([p_value for p_value in found if p_value is not None]))
@@ -90,7 +90,7 @@ def _effect(db: duckdb.DuckDBPyConnection, ablation: Ablation, one: Variation) -
     is_compared = pairs["state"] == COMPARED
     compared = pairs[is_compared]
     paired = _compare(compared, one, ablation.samples) if len(compared) else None
-    # How many tokens shorter a model's requests were; the median, for some requests go astray.
+    # Tokens by which a model's requests were shorter: the median, since there are outliers.
     measured = pairs.groupby("model")["tokens"].median().dropna().to_dict()
     tokens = {model.id: measured.get(model.id, one.tokens) for model in ablation.models}
     prices = {model.id: model.prices.prompt for model in ablation.models}

@@ -106,9 +106,9 @@ def _kept_out_sentences(models: Iterable[Model], reasons: Mapping[str, str]) -> 
             groups[model.gateway, reasons[model.id]].append(model.id)
     for (gateway, why), names in groups.items():
         more = len(names) - MOST_NAMED
-        told = ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+        listed = ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
         who = "1 model is" if len(names) == 1 else f"{len(names)} models are"
-        yield f"Gateway '{gateway}': {who} kept out ({told}): {why.rstrip('.')}."
+        yield f"Gateway '{gateway}': {who} kept out ({listed}): {why.rstrip('.')}."
 
 
 TRIED_AGAIN_AFTER = timedelta(days=1)
@@ -132,7 +132,7 @@ class Changes(NamedTuple):
 
 @dataclass(frozen=True)
 class Look:
-    """What the gateways list, what of it the settings select, and what was known before.
+    """The models that gateways list, those that the settings select, and the previous catalog.
 
     After a refresh, models that do not answer are not among the selected.
     """

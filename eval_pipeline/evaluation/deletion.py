@@ -1,8 +1,8 @@
-"""Deletion of runs, in an order that can be finished if the process is killed.
+"""Deletion of runs, in an order in which an interrupted deletion can be finished.
 
-A run is moved to the trash first, beginning with its record, so that it is never taken for one that
-has answers missing. Then the DuckDB file is built without it, Dagster's history is told, and the
-trash is emptied. The next deletion finishes an interrupted one.
+A run is moved to the trash first, beginning with its record, so that it never looks like one with
+missing answers. Then the DuckDB file is built without it, the deletion is recorded in Dagster's
+history, and the trash is emptied. The next deletion finishes an interrupted one.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -23,7 +23,7 @@ MOST_READ = 10_000
 
 
 class AverageUsage(NamedTuple):
-    """What calls of one kind have used lately, on average; None where it is unknown."""
+    """Average usage of the latest calls of one kind; None where it is unknown."""
 
     calls: int = 0
     output_tokens: float | None = None

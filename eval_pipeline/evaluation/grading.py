@@ -1,4 +1,4 @@
-"""Who grades: a judge model, the rules, or both; code its steps, in a sandbox opened for them."""
+"""Graders of replies (a judge model, the rules, or both), and the opening of the judge of code."""
 
 import asyncio
 import os
@@ -188,7 +188,7 @@ class Grader:
                 **prediction.model_dump(include=_SHARED),
                 "judge": self.judge,
                 "judge_version": self.version,
-                # As benchmark versions have it; None where no model is ever asked.
+                # The same hash as in benchmark versions; None if the grader asks no model.
                 "prompt_hash": self.model and fingerprint(self.model.prompt),
                 "launch": self.launch,
                 "finished_at": now(),
@@ -314,7 +314,7 @@ class CodeGraderFactory:
                         f"evals toolchain prepare {tools.name}"
                     )
             if self._judge is None:
-                # Whoever has set it to "none" has said so in this launch.
+                # Isolation is "none" only if this launch has explicitly asked for it.
                 unsafe = coding.isolation == "none"
                 sandbox = await in_a_thread(partial(open_sandbox, coding.isolation, unsafe=unsafe))
                 known = with_backend(coding, self.settings.keys.get(CONVEX_KEY))

@@ -65,7 +65,7 @@ LEFT_OUT = (
     "%d. To judge one of them in this way, name it in run_id."
 )
 OTHER_JUDGE = (
-    "%s: run %s stays with %s; to have it judged anew, name the judge, the prompt or the rules in "
+    "%s: run %s stays with %s; to judge it again, name the judge, the prompt or the rules in "
     "a launch of `judged`"
 )
 _Items = Mapping[ItemKey, Item]
@@ -111,7 +111,7 @@ def runs_to_judge(model: str, launch: Launch, journal: Journal) -> Iterator[Past
     wanted = launch.run_for(model)
     for run in journal.read(PAST_RUNS, model):
         is_wanted = wanted is None or run.run_id.startswith(wanted)
-        # The own judge of an imported run has not scored all of it: people say what is done anew.
+        # An imported run lacks scores of its own judge: it is judged again only if it is named.
         if is_wanted and not run.is_closed and (launch.names_runs or not run.is_imported):
             yield run
 
@@ -152,7 +152,7 @@ async def judge(
             this_judge or len(graders) > 1,
             cache(partial(past_items, journal)),
         )
-        # Where there are several judges, they are named.
+        # Progress names the judge only if there are several.
         by = [f" by {grader.judge}" for grader in graders] if len(graders) > 1 else [""]
         tallies = {
             model: [StageProgress(f"{model}{name}", "judged") for name in by] for model in models

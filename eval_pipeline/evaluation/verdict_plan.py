@@ -1,4 +1,4 @@
-"""What verdicts on the replies of a model will use, also on those that it is still to give."""
+"""Estimates of what verdicts on a model's replies will use, including its future replies."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
@@ -72,7 +72,7 @@ class Judging:
             self._count_pending(run, answers, code)
         suites = {*code, *chain.from_iterable(answers.values())}
         known = average_usage(self.journal, PREDICTIONS, model, suites)
-        # How long the answers are that a judge has to read.
+        # The average length of the answers that a judge has to read, by suite.
         tokens = {
             suite: TOKENS_PER_REPLY if one.output_tokens is None else one.output_tokens
             for suite, one in known.items()

@@ -60,7 +60,7 @@ class Diagnosis(ReplyRecord):
 
     @property
     def trouble(self) -> str:
-        """Which analyst failed, and its error."""
+        """Return a sentence with the analyst and its error."""
         return f"The analyst {self.analyst}: {self.reason}"
 
 

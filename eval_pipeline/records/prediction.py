@@ -86,7 +86,7 @@ class Prediction(ReplyRecord):
 
     @property
     def trouble(self) -> str:
-        """Which model failed, and its error."""
+        """Return the model's id and its error, or its outcome if there is none."""
         return f"{self.model}: {self.error or self.outcome}"
 
 
@@ -112,7 +112,7 @@ class Judgement(ReplyRecord):
 
     @property
     def trouble(self) -> str:
-        """Which judge failed, and its error."""
+        """Return a sentence with the judge and its error."""
         return f"The judge {self.judge}: {self.reason}"
 
 

@@ -55,7 +55,7 @@ DERIVED = {
     "leaderboard_slices": "leaderboard_entries",
     "judge_reliability": "judged",
 }
-# Of what changes without the long streams, the derived tables that show it; of the rest, all do.
+# The derived tables that depend on each short stream; all of them depend on any other stream.
 SHOWN_IN: Mapping[str, Sequence[str]] = {
     "sightings": (),
     "attempts": (),

@@ -305,7 +305,7 @@ def _judge(a: Mapping[Judge, _Seen], b: Mapping[Judge, _Seen], judge: str | None
     if first.benchmark_version != second.benchmark_version:
         raise RunError(
             f"{first.name} is of the benchmark version {first.benchmark_version}, {second.name} of "
-            f"{second.benchmark_version}: what a pass means differs, so they can not be compared."
+            f"{second.benchmark_version}: what a pass means differs, so they cannot be compared."
         )
     common = [by for by in a if by in b and judge in (None, by.judge)]
     if not common:

@@ -126,7 +126,7 @@ class Warehouse:
 
     @property
     def _note(self) -> Path:
-        """Where it is written down what the file was built from."""
+        """Return the path of the note that records what the file was built from."""
         return self.path.with_name(f".{self.path.stem}.shown")
 
     def publish(self, *parts: Stream[Any], force: bool = False) -> None:

@@ -103,7 +103,7 @@ def _journal(settings: Settings) -> str:
     journal.parts(RUNS)  # refuses what a newer version wrote
     # In production only the API writes.
     is_ours = settings.production is None
-    return "It can not be written." if is_ours and not os.access(journal.root, WRITABLE) else WELL
+    return "It cannot be written." if is_ours and not os.access(journal.root, WRITABLE) else WELL
 
 
 def _disk(settings: Settings) -> str:

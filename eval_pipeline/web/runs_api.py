@@ -218,7 +218,7 @@ class _Unpacker:
             self._hand_on(data)
             return
         while data:
-            # One byte more than there is room for tells that there is too much.
+            # Unpack one byte more than there is room for, to detect a body that is too large.
             room = self._most - self._written + 1
             try:
                 self._hand_on(self._gzip.decompress(data, room))

@@ -22,7 +22,7 @@ class Advice:
     def __init__(self, data: ReportData) -> None:
         blamed = data.classified(Classification.MODEL_FAULT)
         names = set(map(name_of, blamed))
-        # Of these another sample is unfair, or a person has decided already.
+        # An item is settled if another sample of it is unfair or a person has decided.
         by_people = (row for row in blamed if row["overridden"])
         settled = set(map(name_of, (*data.actionable, *by_people)))
         found = {one: names.intersection(one.items) for one in data.patterns}
@@ -71,7 +71,7 @@ def _is_suspect(pattern: Pattern) -> bool:
 
 
 def _is_configured(row: Row) -> bool:
-    """Whether rules and versions are to be mended, and not the eval."""
+    """Return whether to correct the configured rules or versions rather than the eval."""
     is_strict = row["classification"] == Classification.OVERLY_STRICT
     return is_strict and step_of(row) in _CONFIGURED
 

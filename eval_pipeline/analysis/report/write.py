@@ -161,7 +161,7 @@ def _template() -> Template:
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent),
         autoescape=True,
-        # Whatever is not marked as safe is a text of others, and is escaped here.
+        # Text that is not marked as safe is untrusted and is escaped here.
         finalize=lambda text: text if isinstance(text, Markup) else Markup(inline(text)),  # noqa: S704
         undefined=StrictUndefined,
         trim_blocks=True,

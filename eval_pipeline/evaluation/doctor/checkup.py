@@ -43,7 +43,7 @@ def check_up(*, offline: bool, besides: Besides) -> Iterator[Topic]:
     try:
         checks = besides(settings)
     except Exception as error:  # noqa: BLE001  (a check that broke is a finding)
-        broken = settings.redact(f"It can not be loaded ({type(error).__name__}: {error}).")
+        broken = settings.redact(f"It cannot be loaded ({type(error).__name__}: {error}).")
         yield Topic("Dagster", [wrong("Dagster", broken)])
     else:
         yield look_at("Dagster", checks, settings.redact)

@@ -1,4 +1,4 @@
-"""What a checkup finds, and the checks of what is installed, which need no other package."""
+"""Findings of a checkup, and the checks of Python and the installed packages."""
 
 import platform
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,7 +16,7 @@ AGAIN = "Mend that, then: evals doctor"
 PROJECT = "eval-pipeline"
 SET_UP = "make setup"
 TOLD = ("dagster", "duckdb", "pydantic")
-"""Whose versions are told even if all is well."""
+"""The packages whose versions are shown even if all versions fit."""
 REASONS = {
     "duckdb": " DuckDB 2 silently loses committed rows when processes take turns on one file.",
     "dagster": " Its libraries must match it to the last number.",
@@ -114,12 +114,12 @@ def packages() -> Iterator[Finding]:
     unfit = [finding for one in needed for finding in misfit(one)]
     yield from unfit
     if not unfit:
-        told = ", ".join(f"{name} {version(name)}" for name in TOLD)
-        yield ok("packages", f"All {len(needed)} fit: {told} and others.")
+        versions = ", ".join(f"{name} {version(name)}" for name in TOLD)
+        yield ok("packages", f"All {len(needed)} fit: {versions} and others.")
 
 
 def misfit(needed: Requirement) -> Iterator[Finding]:
-    """What is wrong with a package, if anything is."""
+    """Yield a finding if a package is missing or its version does not fit."""
     try:
         found = version(needed.name)
     except PackageNotFoundError:

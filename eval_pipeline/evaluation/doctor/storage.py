@@ -124,7 +124,7 @@ def database(settings: Settings) -> Iterator[Finding]:
             advice = "End that process, or let it open the file -readonly."
             yield warning("DuckDB file", words, advice)
         else:
-            yield wrong("DuckDB file", f"It can not be opened ({error}).", REBUILD)
+            yield wrong("DuckDB file", f"It cannot be opened ({error}).", REBUILD)
 
 
 def _shown(db: duckdb.DuckDBPyConnection, settings: Settings) -> Iterator[Finding]:
@@ -216,14 +216,14 @@ def leftovers(settings: Settings) -> Iterator[Finding]:
 
 
 def is_held(path: Path) -> bool:
-    """Whether a process has this lock; it is only tried, and whoever wants it comes again."""
+    """Return whether a process holds this lock; to find out, it is acquired for a moment."""
     try:
         with FileLock(path, timeout=0, thread_local=False):
             return False
     except Timeout:
         return True
     except OSError as error:
-        raise MendableError(f"{path} can not be written: {error.strerror or error}.") from None
+        raise MendableError(f"{path} cannot be written: {error.strerror or error}.") from None
 
 
 def _process(path: Path) -> int:

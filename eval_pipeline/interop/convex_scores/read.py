@@ -188,7 +188,7 @@ def read_scores(path: Path) -> Iterator[Line]:
             with zipfile.ZipFile(path) as archive:
                 yield from _read_tables(path, _files_in(archive, path), archive.open)
         except damage as error:
-            raise ScoresError(f"{path}: the archive can not be read ({error}).") from None
+            raise ScoresError(f"{path}: the archive cannot be read ({error}).") from None
     elif path.suffix == ".zip" and path.is_file():
         raise ScoresError(f"{path}: this is no whole archive.")
     elif path.is_file():

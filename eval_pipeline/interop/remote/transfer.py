@@ -68,7 +68,7 @@ def checked_address(address: str, *, insecure_http: bool = False) -> str:
     if url.scheme == "http" and not is_loopback(url.host) and not insecure_http:
         raise WrongAddressError(
             f"Nothing was sent: to {url.host} the token would go unencrypted. Use https://, or "
-            "say --insecure-http if nobody can listen."
+            "pass --insecure-http on a trusted network."
         )
     return str(url).rstrip("/")
 
@@ -168,12 +168,12 @@ class Server:
         try:
             response = self._client.post(path, content=packed, headers=headers)
         except httpx.TransportError as error:
-            message = self._redact(f"The server can not be reached ({error}).")
+            message = self._redact(f"The server cannot be reached ({error}).")
             raise PushError(message, transient=True) from None
         if response.is_success:
             with suppress(ValidationError):
                 return answer.model_validate_json(response.content)
-            raise PushError("The server's answer can not be understood: is that its address?")
+            raise PushError("The server's answer cannot be parsed: is that its address?")
         message = f"The server answers with status {response.status_code}: is that its address?"
         with suppress(ValidationError):
             said = messages.Refusal.model_validate_json(response.content).error[:LONGEST_ANSWER]

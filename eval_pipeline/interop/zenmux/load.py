@@ -103,7 +103,7 @@ class Importer:
         try:
             self._loaded = load_benchmark(settings)
         except MendableError as error:
-            self.warning = f"The suites of the settings can not be loaded: {error}"
+            self.warning = f"The suites of the settings cannot be loaded: {error}"
 
     def take(self, folder: read.ResultsFolder) -> Iterator[Taken]:
         """Yield every model's run once it is on disk; problems are noted in the folder."""

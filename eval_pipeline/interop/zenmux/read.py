@@ -55,7 +55,7 @@ def _read_object(path: Path) -> Entry:
     try:
         content = _content(path)
     except OSError as error:
-        raise UnreadableError(f"It can not be read ({error.strerror}).") from None
+        raise UnreadableError(f"It cannot be read ({error.strerror}).") from None
     try:
         parsed: object = orjson.loads(content)
     except orjson.JSONDecodeError:
@@ -235,7 +235,7 @@ class ResultsFolder:
         try:
             return _MODEL.validate_python(name)
         except ValidationError:
-            self.note(file, f"{name[:120]!r} can not be the id of a model here.")
+            self.note(file, f"{name[:120]!r} cannot be used as the id of a model.")
             return None
 
     def _files(self, pattern: str) -> list[Path]:

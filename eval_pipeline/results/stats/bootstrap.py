@@ -74,7 +74,7 @@ def bootstrap_interval(
 ) -> Interval:
     """Return the percentile interval of the mean; ValueError if the sample is empty.
 
-    If all values are the same it has no width: such a sample does not tell how far off it may be.
+    If all values are equal it has no width: such a sample gives no estimate of its error.
     """
     means, mean = bootstrap_means(sample, seed, draws), sample.mean
     cut = round(draws * (1 - level) / 2)

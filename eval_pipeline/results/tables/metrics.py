@@ -142,7 +142,7 @@ def _quality(
     several = len({row["suite"] for row in found}) > 1
     numbers = ("accuracy", "judged", "calib.", "Brier", *(["if missing"] if moderate else []))
     table = FittedTable(
-        f"{titled('Metrics', found)}, judged by {judge or 'nobody yet'}",
+        f"{titled('Metrics', found)}, {f'judged by {judge}' if judge else 'not judged yet'}",
         *("model", *([] if by == "all" else [by]), *numbers),
         right=numbers,
         prose=(by,),

@@ -175,8 +175,8 @@ def steps_left(rows: Iterable[Row]) -> list[str]:
     ]
     if undecided:
         lines.append(
-            f"The rules alone can not tell all of {listed(undecided, MOST_NAMED)}: set judge.rules "
-            'to "first" and name a judge, then: evals fix --judge'
+            f"The rules alone cannot decide all replies of {listed(undecided, MOST_NAMED)}: set "
+            'judge.rules to "first" and name a judge, then: evals fix --judge'
         )
     return lines or [f"Nothing is left to do in {'this run' if len(rows) == 1 else 'these runs'}."]
 

@@ -76,14 +76,14 @@ def _task(task_id: str, read: FolderFiles, checkout: "_Checkout", suite: Suite) 
     """The task in a folder; what is wrong with it is added to the folder's problems."""
     question, answer = read.text("TASK.txt"), read.below("answer")
     if not question:
-        read.problems.append("TASK.txt is blank or can not be read")
+        read.problems.append("TASK.txt is blank or cannot be read")
     steps = PIPELINES[_pipeline(read)]
     if not answer:
         read.problems.append("answer/ is missing or empty")
     read.check("answer", answer)
     grader = checkout.grader(task_id)
     if not grader:
-        read.problems.append("grader.test.ts is missing or can not be read")
+        read.problems.append("grader.test.ts is missing or cannot be read")
     if len(grader) > MOST_GRADER_FILES:
         read.problems.append(f"its grader imports more than {MOST_GRADER_FILES} files")
     # Only what is installed needs a manifest; a static grader looks at whatever there is.

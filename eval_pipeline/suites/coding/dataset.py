@@ -204,7 +204,7 @@ def _wrong(answer: Files, read: FolderFiles) -> dict[str, Files]:
 
 
 def _contradictions(task: CodingTask, tools: Toolchain | None) -> Iterator[str]:
-    """What a task's configuration says that its files or its toolchain do not bear out."""
+    """Yield each contradiction between a task's configuration and its files or its toolchain."""
     config = task.config
     for path in (path for path in config.expected_files if path not in task.answer):
         yield f"expected_files: answer has no file {path}"

@@ -145,7 +145,7 @@ class CodeJudge:
         return code
 
     def _kept(self, key: str) -> Path:
-        """Where a grading is kept, by what was graded and how; it may be deleted at any time."""
+        """Return the path of a cached grading; the file may be deleted at any time."""
         return self.data / "graded" / f"{key}.json"
 
     def _keep(self, key: str, code: GradedCode) -> None:

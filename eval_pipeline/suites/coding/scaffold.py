@@ -54,7 +54,7 @@ def _category(root: Path, category: str, toolchain: str) -> Path:
 def _check_name(name: str, of: str) -> None:
     if not _NAME.fullmatch(name) or len(name) > _LONGEST_NAME:
         raise RunError(
-            f"'{name}' can not be the name of {of}: it must be lower-case words with hyphens "
+            f"'{name}' cannot be the name of {of}: it must be lower-case words with hyphens "
             f"between them, as in data-modelling, and at most {_LONGEST_NAME} characters."
         )
 

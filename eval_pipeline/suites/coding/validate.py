@@ -101,6 +101,6 @@ def changed_tasks(folder: Path, since: str) -> set[str]:
             check=False,
         )
         if done.returncode:
-            raise RunError(f"git can not tell what has changed: {done.stderr.strip()}")
+            raise RunError(f"git cannot list what has changed: {done.stderr.strip()}")
         found |= {"/".join(path.split("/")[:2]) for path in done.stdout.split("\0") if path}
     return found

@@ -118,10 +118,10 @@ def _explain(error: Exception, hub: Hub, address: str, *, has_token: bool) -> st
         case errors.HfHubHTTPError():
             return f"{address} answered with status {error.response.status_code}; try again later"
         case OSError(errno=int()):
-            return f"the files can not be kept in the cache ({error.strerror})"
+            return f"the files cannot be stored in the cache ({error.strerror})"
         case ValueError() | LookupError():
             return f"{address} does not answer like a Hugging Face hub; check HF_ENDPOINT"
     return (
-        f"{address} can not be reached ({type(error).__name__}); check the network and "
+        f"{address} cannot be reached ({type(error).__name__}); check the network and "
         "HF_ENDPOINT, or pin a full commit that was loaded before"
     )

@@ -86,7 +86,7 @@ def _text(path: Path, shown: Path) -> str:
             content = file.read(MOST_BYTES + 1)
     except OSError as error:
         reason = error.strerror or type(error).__name__
-        raise DatasetError(f"{shown}: the file can not be read ({reason}).") from None
+        raise DatasetError(f"{shown}: the file cannot be read ({reason}).") from None
     if len(content) > MOST_BYTES:
         raise DatasetError(f"{shown}: labels may have {MOST_BYTES // 1024**2} MB at most.")
     try:

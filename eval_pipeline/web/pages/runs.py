@@ -164,13 +164,13 @@ def _counts(view: View, about: Row, items: Sequence[Row]) -> dict[str, int]:
 
 
 def _categories(items: Sequence[Row]) -> list[Row]:
-    """Return the items of each category, and how many of them went how."""
+    """Return each category with its items and a summary of their states."""
     found = []
     for (suite, name), group in groupby(items, key=itemgetter("suite", "category")):
         cells = list(group)
         counts = Counter(cell["went"] for cell in cells)
-        told = ", ".join(f"{counts[word]} {word}" for word in WENT if counts[word])
-        found.append({"suite": suite, "name": name, "cells": cells, "told": told})
+        summary = ", ".join(f"{counts[word]} {word}" for word in WENT if counts[word])
+        found.append({"suite": suite, "name": name, "cells": cells, "summary": summary})
     return found
 
 

@@ -108,7 +108,7 @@ class Far(Codec):
         return self._loops
 
     def _result(self, reply: Any, given: _Given) -> Any:
-        """What was returned there; raises what was raised there."""
+        """Return the value that the other process returned, or raise the error that it raised."""
         try:
             self._told_classes |= {int(words["number"]): words for words in reply["classes"]}
             if "changed" in reply:

@@ -145,8 +145,8 @@ _OTHERS = (
     "repr format await aenter aexit aiter anext"
 )
 OF_STRANGERS = frozenset(f"__{name}__" for name in _OTHERS.split())
-"""What is asked of objects that nobody has agreed on: nothing by which they could pass for numbers
-or for collections that hold whatever they are asked for."""
+"""Operations allowed on objects of unknown classes: none by which they could pass for numbers or
+for collections that claim to contain any value."""
 OPERATIONS = (
     *OF_STRANGERS,
     *(f"__{name}__" for name in _TELLING.split()),
@@ -199,22 +199,22 @@ class Codec:
     """Values as JSON and back; each side adds what only it knows."""
 
     def place(self, value: Any) -> list[str] | None:
-        """By which name of the interface both sides know it."""
+        """Return the module and the name by which both sides know a value, if there are any."""
         raise NotImplementedError
 
     def named(self, module: str, name: str) -> Any:
-        """What has that name in the interface."""
+        """Return the object of that name in the interface."""
         raise NotImplementedError
 
     def _encode_own(self, value: Any, depth: int) -> Any:
-        """What is neither plain nor known to both sides."""
+        """Encode a value that is neither plain nor known to both sides."""
         raise NotImplementedError
 
     def _decode_own(self, data: list[Any], depth: int) -> Any:
         raise NotImplementedError
 
     def encode(self, value: Any, depth: int = 0) -> Any:
-        """A value for the other side; TypeError if it can not go there."""
+        """Return a value as JSON for the other side; raise TypeError if it cannot be sent."""
         kind = type(value)
         if value is None or kind is bool or kind is str:
             return value
@@ -248,7 +248,7 @@ class Codec:
         return self._encode_own(value, depth)
 
     def decode(self, data: Any, depth: int = 0) -> Any:
-        """A value of the other side; Nonsense if it is none."""
+        """Return the value that the other side encoded; raise Nonsense if it is invalid."""
         if data is None or isinstance(data, bool | int | float | str):
             return data
         if depth > MAX_DEPTH + 1 or not isinstance(data, list) or not data:
@@ -256,7 +256,7 @@ class Codec:
         try:
             return self._decode(data, depth)
         except (TypeError, ValueError, ArithmeticError, LookupError, OSError) as error:
-            raise Nonsense(f"A value can not be read: {error}") from None
+            raise Nonsense(f"A value cannot be read: {error}") from None
 
     def _decode(self, data: list[Any], depth: int) -> Any:
         tag, *parts = data
@@ -310,7 +310,7 @@ class Codec:
             return f"<{type(value).__name__}>"
 
     def _attributes(self, error: BaseException) -> dict[str, Any]:
-        """What can be read of it, be it stored, computed, or the same for its class."""
+        """Return the attributes of an error that can be read: stored, computed, or of its class."""
         own = (kind for kind in type(error).__mro__ if known_place(kind) is None)
         names = dict.fromkeys([*vars(error), *(name for kind in own for name in vars(kind))])
         found: dict[str, Any] = {}

@@ -31,7 +31,7 @@ def judged(reports: Reports, ended: Ended, expected: Sequence[str] | None) -> St
     has_ended = bool(reports.words) and reports.words[-1][0] == "end"
     fault = _early_end(ended, told, has_ended=has_ended)
     if distrust := _tampering(reports, found, canaries, names, has_ended=has_ended):
-        found, fault = {}, f"What was reported can not be trusted: {distrust}."
+        found, fault = {}, f"The reported results cannot be trusted: {distrust}."
     missing = f"It did not run. {fault or 'It did not run.'}"[:2000]
     tests = tuple(
         found.get(name) or TestResult(name=name, passed=False, message=missing) for name in names
@@ -41,7 +41,7 @@ def judged(reports: Reports, ended: Ended, expected: Sequence[str] | None) -> St
     if not tests and not reason:
         reason = "There were no tests."
     status = "failed" if reason else "passed"
-    # Where no answer could have ended the tests, their not ending is the grader's fault.
+    # If no answer could have stopped the tests early, it is the grader's fault that they stopped.
     if not (ended.beside or ended.cut_short or "broken" in told or has_ended):
         status = "error"
     return Step(name="tests", status=status, reason=reason, tests=tests)
@@ -77,7 +77,7 @@ def _tampering(
     if changed := [word[1] for word in reports.words if word[0] == "tampered"]:
         return f"{changed[0]} was replaced"
     if not all(canaries.values()):
-        return "a test passed that can not pass"
+        return "a test passed that must fail"
     if stray := [name for name in found if name not in names]:
         return f"{stray[0]} is no test of this task"
     if has_ended and found and set(canaries) != set(reports.canaries):

@@ -55,7 +55,7 @@ _BRACE = re.compile(r"\{|\}|\\(?:boxed ?\{|.)", re.DOTALL)
 
 
 class RulesVerdict(Record):
-    """What the rules say about a reply; `correct` is None when they can not tell for certain."""
+    """The verdict of the rules on a reply; `correct` is None if they cannot decide."""
 
     correct: bool | None
     extracted_answer: str | None
@@ -65,7 +65,7 @@ class RulesVerdict(Record):
 
 
 _Finding = tuple[bool | None, str]
-"""Whether the reply is right, None if the rules can not tell; and why."""
+"""True if the reply is right, None if the rules cannot decide; and the reason."""
 
 
 def grade_by_rules(question: ExamQuestion, reply: str) -> RulesVerdict:
@@ -205,7 +205,7 @@ def _grade_numbers(wanted: Quantity, given: Quantity) -> _Finding:
         return _grade_values(wanted, given, given.unit.scale / wanted.unit.scale)
     # A bare C is often meant as degrees Celsius.
     if wanted.unit.dimension == given.unit.dimension or "C" in (wanted.unit_text, given.unit_text):
-        return None, "The units of the answer and the reference can not be compared."
+        return None, "The units of the answer and the reference cannot be compared."
     return False, "The answer has a unit of another dimension than the reference."
 
 
@@ -215,7 +215,7 @@ def _grade_values(wanted: Quantity, given: Quantity, scale: Fraction) -> _Findin
         return True, "The answer and the reference are the same number."
     texts = {wanted.number_text, given.number_text}
     if len(texts) > len({text.replace(",", ".") for text in texts}):
-        return None, "It is not clear whether a comma stands for thousands or decimals."
+        return None, "It is not clear whether a comma separates thousands or decimals."
     must_be_equal = wanted.unit is None and (wanted.whole or (wanted.exact and given.exact))
     if must_be_equal or gap > max(_step(wanted), given.step * scale) / 2:
         return False, "The answer is another number than the reference."

@@ -62,7 +62,7 @@ def open_project(
 
 
 def _bring_together(folder: Path, sources: Mapping[str, Path]) -> None:
-    """Copy what can not be mounted; the packages are linked to."""
+    """Copy the sources into the folder instead of mounting them, and link to the packages."""
     for name, source in sources.items():
         if name == "node_modules":
             (folder / name).symlink_to(source.resolve())
