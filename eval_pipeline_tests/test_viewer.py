@@ -280,6 +280,12 @@ def test_more_names_than_can_be_compared_are_cut_first(web: TestClient) -> None:
     assert page.text.count('scope="row"') == 12 and "no/body-10" not in page.text
 
 
+def test_simulated_models_are_marked_where_models_are_chosen(web: TestClient) -> None:
+    page = text_of(web.get("/compare/").text)
+
+    assert f"{STRONG} simulated" in page and f"{WEAK} simulated" in page
+
+
 def test_who_can_not_be_compared_is_told_why(web: TestClient) -> None:
     nobody = web.get("/compare/", params={"m": [STRONG, "no/body"]})
 
