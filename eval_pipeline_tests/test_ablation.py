@@ -136,7 +136,7 @@ def test_guidelines_without_anything_to_leave_out_are_refused(
 ) -> None:
     settings = a_project(tmp_path, tasks=1, guidelines=guidelines)
 
-    with pytest.raises(SettingsError, match=r"(no guidelines to leave)|(read as something else)"):
+    with pytest.raises(SettingsError, match=r"(nothing to leave out)|(read as something else)"):
         planned(settings)
 
 
