@@ -8,7 +8,12 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from eval_pipeline.defs.instance import forget_runs, forgettable_runs, instance_as_it_is
+from eval_pipeline.defs.instance import (
+    forget_runs,
+    forgettable_runs,
+    instance_as_it_is,
+    look_at_queue,
+)
 from eval_pipeline.journal.locks import hold_run_lock
 from eval_pipeline.records.base import now
 from eval_pipeline.settings.settings import Settings
@@ -88,3 +93,29 @@ def test_prune_says_what_would_go_and_does_it_only_if_that_is_meant(
     assert (unsure.returncode, "1 runs that ended before" in unsure.stdout) == (2, True)
     assert json.loads(sure.stdout) == {"forgotten": 1}
     assert [run.run_id for run in instance.get_runs()] == [young]
+
+
+def test_a_folder_from_the_environment_is_meant_from_the_project_root(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (settings.root / "sub").mkdir()
+    (settings.root / "dagster.yaml").write_text("storage: {sqlite: {base_dir: {env: HISTORY}}}")
+    monkeypatch.chdir(settings.root / "sub")
+    monkeypatch.setenv("HISTORY", "kept")
+
+    with instance_as_it_is(settings) as instance:
+        run_id = a_run(instance)
+
+    assert (settings.root / "kept" / "history" / "runs" / f"{run_id}.db").exists()
+    assert look_at_queue(settings) is not None
+
+
+def test_what_is_wrong_in_dagster_yaml_is_told_with_the_name_of_the_file_or_entry(
+    settings: Settings,
+) -> None:
+    for wrong, told in (("storage: [", "dagster.yaml"), ("storage: {sqlite: {}}", "base_dir")):
+        (settings.root / "dagster.yaml").write_text(wrong)
+
+        with pytest.raises(Exception, match=told) as raised, instance_as_it_is(settings):
+            pass
+        assert not isinstance(raised.value, KeyError)

@@ -82,12 +82,20 @@ def _config(folder: Path, root: Path) -> dict[str, Any]:
     """Return what dagster.yaml says; its relative folders are meant from the project root."""
 
     def absolute(value: Any, name: str = "") -> Any:
-        if isinstance(value, dict):
-            return {key: absolute(one, key) for key, one in value.items()}
-        return str(root / value) if name == "base_dir" and isinstance(value, str) else value
+        match value:
+            case {"env": str(variable)} if name == "base_dir" and variable in os.environ:
+                return str(root / os.environ[variable])
+            case dict():
+                return {key: absolute(one, key) for key, one in value.items()}
+            case str() if name == "base_dir":
+                return str(root / value)
+        return value
 
     path = folder / "dagster.yaml"
-    found = yaml.safe_load(path.read_text("utf-8")) if path.exists() else None
+    if not path.exists():
+        return {}
+    with path.open("rb") as file:  # of which errors say the name
+        found = yaml.safe_load(file)
     return absolute(found) if isinstance(found, dict) else {}
 
 
@@ -96,8 +104,10 @@ def _history(folder: Path, config: Mapping[str, Any]) -> Path | None:
     match config.get("storage"):
         case None:
             return folder
-        case {"sqlite": sqlite}:
-            return Path(sqlite["base_dir"]) if isinstance(sqlite["base_dir"], str) else folder
+        case {"sqlite": {"base_dir": str(base)}}:
+            return Path(base)
+        case {"sqlite": _}:  # which Dagster refuses
+            return folder
         case _:
             return None
 
