@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from eval_pipeline.analysis.analyse import analyse
+from eval_pipeline.analysis.evidence import read_evidence
 from eval_pipeline.analysis.failures import Failure, to_analyse
 from eval_pipeline.evaluation.workers import StageProgress
 from eval_pipeline.gateways.demo.coder import as_reply
@@ -287,6 +288,25 @@ def test_interrupted_it_keeps_what_is_under_way_and_later_asks_only_the_rest(
     assert kept == gateway.before + 4
     assert sum(asked(rest)) == 2 * WRONG - kept
     assert gateway.requests["demo/judge"] == 2 * WRONG
+
+
+def test_evidence_that_can_not_be_read_once_is_read_again_for_the_rest(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = [OSError("The disk is away.")]
+
+    def read(*about: Any) -> Any:
+        if broken:
+            raise broken.pop()
+        return read_evidence(*about)
+
+    monkeypatch.setattr("eval_pipeline.analysis.analyse.read_evidence", read)
+
+    tallies = bench.analyse()
+
+    assert asked(tallies) == [WRONG, WRONG]
+    lost = sum(one.outcomes[Outcome.INTERNAL_ERROR] for one in tallies)
+    assert 0 < lost <= bench.settings.analysis.num_workers
 
 
 def test_a_reply_that_is_gone_meanwhile_is_passed_over(bench: Bench) -> None:

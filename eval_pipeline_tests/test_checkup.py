@@ -411,6 +411,21 @@ def test_little_room_is_told_before_it_is_gone(
     assert states(storage.room("data", tmp_path / "not" / "yet")) == [state]
 
 
+def test_a_disk_without_room_for_temporary_files_hides_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none_usable() -> str:
+        raise FileNotFoundError("No usable temporary directory found")
+
+    settings = settings_in(tmp_path)
+    monkeypatch.setattr("tempfile.gettempdir", none_usable)
+
+    found = {one.name: one.state for one in found_about("disk", settings)}
+
+    assert found["temporary files"] is WRONG
+    assert found.keys() == {"room for data", "temporary files", "writing"}
+
+
 @pytest.fixture(scope="module")
 def evaluated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Results to copy, for to publish them takes a moment."""

@@ -243,10 +243,11 @@ class _Analyse:
             async def do(numbered: tuple[int, Failure]) -> None:
                 number, failure = numbered
                 first = number - number % READ_AT_ONCE
-                if first not in reading:
+                # What could not be read is read again for those that are still to come.
+                if (found := reading.get(first)) is None or (found.done() and found.exception()):
                     few = failures[first : first + READ_AT_ONCE]
-                    reading[first] = asyncio.create_task(read(few))
-                evidence = (await reading[first]).pop(failure, None)
+                    reading[first] = found = asyncio.create_task(read(few))
+                evidence = (await found).pop(failure, None)
                 if evidence is None:
                     tally.planned -= 1
                     log.warning("%s: the reply to %s is gone.", model, failure.item_id)

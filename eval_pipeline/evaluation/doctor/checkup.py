@@ -78,7 +78,8 @@ def checks_of(settings: Settings, *, offline: bool) -> Mapping[str, Sequence[Che
         "code": code if coding else [],
         "disk": [
             Check(free, partial(storage.room, free, settings.data, settings.database)),
-            Check(temporary, partial(storage.room, temporary, Path(tempfile.gettempdir()))),
+            # Where no such folder can be written, asking for it fails.
+            Check(temporary, lambda: storage.room(temporary, Path(tempfile.gettempdir()))),
             Check("writing", partial(storage.writing_here, settings)),
         ],
         "results": [
