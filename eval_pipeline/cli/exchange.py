@@ -347,8 +347,8 @@ def sync(
         raise SettingsError(f"--from: {other.journal} is not there: mount the folder of {source}.")
     journal = Journal(other.journal, read_only=True)
     here = Receiver(open_warehouse(settings))
-    runs = [run for run in journal.read(RUNS) if not model or run.model in model]
-    synced = [copy_run(journal, here, run.model, run.run_id) for run in runs]
+    names = [(run.model, run.run_id) for run in journal.read(RUNS)]
+    synced = [copy_run(journal, here, *name) for name in names if not model or name[0] in model]
     here.warehouse.publish()
     changed = [one for one in synced if one.is_changed]
     report(
