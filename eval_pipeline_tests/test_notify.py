@@ -254,6 +254,7 @@ def test_a_webhook_that_does_not_come_to_an_answer_is_not_waited_for(
         ("http://127.0.0.1:{port}", "connection refused"),
         ("http://127.0.0.1:{port}:1", "EVALS_WEBHOOK_URL is no address"),
         ("ftp://127.0.0.1:{port}", "EVALS_WEBHOOK_URL is no address"),
+        ("http://hooks..test:{port}", "EVALS_WEBHOOK_URL is no address"),
     ],
 )
 def test_nobody_there_is_told_without_the_address(

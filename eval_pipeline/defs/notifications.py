@@ -135,7 +135,7 @@ async def _attempt(
             status = response.status
     except TimeoutError:
         return NotifyError(f"no answer within {LIMIT_S:g} s", transient=True)
-    except (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError):
+    except (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError, UnicodeError):
         return NotifyError("EVALS_WEBHOOK_URL is no address")
     except (aiohttp.ClientError, OSError) as error:
         if isinstance(getattr(error, "os_error", None), ConnectionRefusedError):
