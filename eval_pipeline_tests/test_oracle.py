@@ -1,10 +1,18 @@
 """What tests can do with an answer that runs in another sandbox than they do."""
 
+import json
+import os
 import re
+import socket
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 from eval_pipeline.records.coding import Step, TaskConfig
+from eval_pipeline.suites.coding.isolated_tests import server
+from eval_pipeline.suites.coding.isolated_tests.wire import Frames, pack
 from eval_pipeline_tests.coding_stand import a_task, take, with_interface
 
 
@@ -409,3 +417,20 @@ def test_facts():
     step = graded(answer, grader, "ParseError", "fail")
 
     assert step.status == "passed", step.output
+
+
+def test_a_call_that_is_cancelled_before_it_has_begun_is_answered(tmp_path: Path) -> None:
+    (tmp_path / "answer.py").write_text("from asyncio import sleep\n")
+    call = {"id": 1, "do": "call", "on": ["ref", "answer", "sleep"], "name": "", "loop": 1}
+    call |= {"given": ["tuple", ["list", 60], ["dict"]], "wait": True}
+    ours, theirs = socket.socketpair()
+    ours.sendall(pack(call) + pack({"id": 1, "do": "cancel", "loop": 1}))
+    ours.settimeout(30)
+    words = [sys.executable, "-m", server.__name__, json.dumps({"answer": ["sleep"]})]
+    env = {**os.environ, "EVALS_CHANNEL": str(theirs.fileno())}
+
+    with subprocess.Popen(words, cwd=tmp_path, env=env, pass_fds=[theirs.fileno()]), ours:
+        theirs.close()
+        frames = Frames(ours)
+        assert frames.receive() == {"ready": True}
+        assert frames.receive()["cancelled"]

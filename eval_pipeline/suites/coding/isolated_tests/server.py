@@ -209,7 +209,8 @@ class Server:
         if request["do"] != "cancel":
             self._tasks[request["id"]] = asyncio.create_task(self._answer_in_loop(request))
         elif task := self._tasks.get(request["id"]):
-            task.cancel()
+            # Not at once: what is cancelled before it has begun would never be answered.
+            asyncio.get_running_loop().call_soon(task.cancel)
 
     def _answer(self, request: Request) -> None:
         with self._reported(request):
