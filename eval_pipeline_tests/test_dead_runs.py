@@ -221,7 +221,7 @@ from eval_pipeline.settings.settings import Settings
 def killed(*_):
     os.kill(os.getpid(), signal.SIGKILL)
 
-resources.alive = killed
+resources.hold_run_lock = killed
 with dg.DagsterInstance.from_config(".") as instance:
     find_job(Settings.from_env(), "metrics_only").execute_in_process(instance=instance)
 """

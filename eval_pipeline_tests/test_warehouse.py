@@ -63,7 +63,7 @@ LANDER = """
 import asyncio, sys
 from pathlib import Path
 from eval_pipeline.journal import PREDICTIONS, Journal
-from eval_pipeline.records.run import Prediction
+from eval_pipeline.records.prediction import Prediction
 from eval_pipeline.results.warehouse import Warehouse
 folder, rounds, rows, name = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[5]
 prediction = Prediction.model_validate_json(sys.argv[4])

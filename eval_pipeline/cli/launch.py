@@ -279,7 +279,7 @@ def _analysis_parts(scope: Scope, reports: Sequence[Row]) -> Iterator[Renderable
         if one["path"]:
             yield one["path"]
         if one["kept"]:
-            yield f"edited by hand and left as it is: {', '.join(one['kept'])}"
+            yield f"edited by hand, and kept as {', '.join(one['kept'])}"
     yield from scope.incomplete
     yield from (one.sentence for one in scope.passed_over if not one.is_early)
 
