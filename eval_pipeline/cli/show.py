@@ -1,5 +1,6 @@
 """The `evals` commands that show items, models, runs and their status, and check the setup."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
@@ -215,9 +216,11 @@ def _show_status(rows: "Sequence[Row]", title: str) -> None:
 def _show_failed(rows: "Sequence[Row]", replies: "Sequence[Row]") -> None:
     from eval_pipeline.results.tables import runs as tables
 
+    by_run: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    for one in replies:
+        by_run[one["run_id"], one["model"]].append(one)
     for row in rows:
-        run = row["run_id"], row["model"]
-        failed = [one for one in replies if (one["run_id"], one["model"]) == run]
+        failed = by_run[row["run_id"], row["model"]]
         say(tables.failed_line(row, failed))
         if failed:
             show(*tables.failed_tables(failed), tables.show_line(failed[0]))
