@@ -243,7 +243,7 @@ class _Analyse:
             async def do(numbered: tuple[int, Failure]) -> None:
                 number, failure = numbered
                 first = number - number % READ_AT_ONCE
-                # What could not be read is read again for those that are still to come.
+                # A read that failed is tried again for the failures that are still to come.
                 if (found := reading.get(first)) is None or (found.done() and found.exception()):
                     few = failures[first : first + READ_AT_ONCE]
                     reading[first] = found = asyncio.create_task(read(few))

@@ -18,6 +18,7 @@ from eval_pipeline.results.queries import query, rows
 from eval_pipeline.results.runs import Row, failed_replies, find_runs
 from eval_pipeline.results.tables.format import FittedTable, accuracy, named, usd
 from eval_pipeline.settings.settings import Settings
+from eval_pipeline.text import listed
 
 # What the same request would meet again: somebody has to change something first.
 NOT_MENDED_BY_REPEATING = {
@@ -202,10 +203,8 @@ def _about_these(failure: str, runs: Sequence[Row]) -> str | None:
 def _missing(lacking: Sequence[Row], gap: Gap) -> str:
     count = sum(row[gap.whole] - row[gap.part] for row in lacking)
     names = [f"{row['model']} (run {row['run_id'][:8]})" for row in lacking]
-    more = len(names) - MOST_NAMED
-    others = f" and {more} more" if more > 0 else ""
     noun = gap.one if count == 1 else gap.several
-    return f"{count} {noun}: {', '.join(names[:MOST_NAMED])}{others}"
+    return f"{count} {noun}: {listed(names, MOST_NAMED)}"
 
 
 def _is_partial(settings: Settings, rows: Sequence[Row]) -> bool:

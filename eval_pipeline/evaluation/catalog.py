@@ -30,6 +30,7 @@ from eval_pipeline.records.outcome import Outcome
 from eval_pipeline.settings.loading import SettingsError
 from eval_pipeline.settings.sections import Selection
 from eval_pipeline.settings.settings import Settings
+from eval_pipeline.text import listed
 
 AT_ONCE = 20
 LONGEST_S = 30.0
@@ -105,10 +106,9 @@ def _kept_out_sentences(models: Iterable[Model], reasons: Mapping[str, str]) -> 
         if model.id in reasons:
             groups[model.gateway, reasons[model.id]].append(model.id)
     for (gateway, why), names in groups.items():
-        more = len(names) - MOST_NAMED
-        listed = ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
         who = "1 model is" if len(names) == 1 else f"{len(names)} models are"
-        yield f"Gateway '{gateway}': {who} kept out ({listed}): {why.rstrip('.')}."
+        named = listed(names, MOST_NAMED)
+        yield f"Gateway '{gateway}': {who} kept out ({named}): {why.rstrip('.')}."
 
 
 TRIED_AGAIN_AFTER = timedelta(days=1)
@@ -242,9 +242,9 @@ def _sightings(refreshed: Look, gateways: Collection[str], moment: datetime) -> 
             seen_at=moment,
         )
     # A gateway that left the settings is not asked again: its models would stay listed for ever.
-    listed = {model.id for model in refreshed.catalog.models}
+    present = {model.id for model in refreshed.catalog.models}
     for name, one in refreshed.past.listed.items():
-        if name not in listed and one.model.gateway not in gateways:
+        if name not in present and one.model.gateway not in gateways:
             changes = {"listed": False, "selected": False, "seen_at": moment}
             yield one.model_copy(update=changes)
 
@@ -264,8 +264,8 @@ def pick(models: Sequence[Model], chosen: Selection, selection: Selection) -> li
 
 def listed_models(journal: Journal) -> list[Model]:
     """Return every model that its gateway listed when it was asked last."""
-    listed = PreviousCatalog.of(journal.read(SIGHTINGS)).listed
-    return [sighting.model for sighting in listed.values()]
+    past = PreviousCatalog.of(journal.read(SIGHTINGS))
+    return [sighting.model for sighting in past.listed.values()]
 
 
 def known_models(journal: Journal) -> Mapping[str, Model]:

@@ -78,7 +78,7 @@ def checks_of(settings: Settings, *, offline: bool) -> Mapping[str, Sequence[Che
         "code": code if coding else [],
         "disk": [
             Check(free, partial(storage.room, free, settings.data, settings.database)),
-            # Where no such folder can be written, asking for it fails.
+            # Late, since this raises an error if no temporary folder can be written.
             Check(temporary, lambda: storage.room(temporary, Path(tempfile.gettempdir()))),
             Check("writing", partial(storage.writing_here, settings)),
         ],

@@ -27,6 +27,7 @@ from eval_pipeline.results.queries import recipe
 from eval_pipeline.results.schema import VERSION, schema_version
 from eval_pipeline.results.warehouse import QUERIES
 from eval_pipeline.settings.settings import Settings
+from eval_pipeline.text import listed
 
 MEGABYTE = 2**20
 SCARCE, TOO_LITTLE = 1024 * MEGABYTE, 64 * MEGABYTE
@@ -242,9 +243,7 @@ def _is_ours_and_old(path: Path) -> bool:
 
 
 def _listed(paths: list[Path]) -> str:
-    left = len(paths) - MOST_TOLD
-    names = ", ".join(path.name for path in paths[:MOST_TOLD])
-    return f"{names} and {left} more" if left > 0 else names
+    return listed([path.name for path in paths], MOST_TOLD)
 
 
 def _removal(paths: list[Path]) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from eval_pipeline.errors import DatasetError
 from eval_pipeline.journal.files import swap_in
 from eval_pipeline.settings.sections import Hub
+from eval_pipeline.text import listed
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
@@ -74,11 +75,10 @@ def _split_files(hub: Hub, present: list[str]) -> list[str]:
         if found := [name for name in present if pattern.fullmatch(name)]:
             return found
     data = [name for name in present if name.endswith(_EXTENSIONS)] or present
-    shown = ", ".join(data[:_SHOWN_FILES]) or "none"
-    more = f" and {len(data) - _SHOWN_FILES} more" if len(data) > _SHOWN_FILES else ""
+    shown = listed(data, _SHOWN_FILES) or "none"
     raise DatasetError(
         f"{hub.repository}: there is no file of the split '{hub.split}' at revision "
-        f"{hub.revision}; choose a split of these files: {shown}{more}."
+        f"{hub.revision}; choose a split of these files: {shown}."
     )
 
 
