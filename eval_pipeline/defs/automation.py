@@ -95,7 +95,7 @@ NOBODY = (
 
 
 def build_schedules(settings: Settings) -> dg.Definitions:
-    """The schedule of the settings; it runs only where they allow to spend money."""
+    """Build the schedule; it runs by itself only where the settings allow to spend money."""
     try:
         return dg.Definitions(schedules=[_due_models(settings)])
     except dg.DagsterInvalidDefinitionError:
@@ -163,7 +163,7 @@ def decide_all(
 def busy_models(
     instance: dg.DagsterInstance, models: Sequence[str], experiment: str
 ) -> dict[str, str]:
-    """The models that unfinished runs ask under the experiment, each with the id of one."""
+    """Return the models that unfinished runs ask under the experiment, each with a run's id."""
     unfinished = unfinished_runs(instance)
     asking = [run for run in unfinished if _experiment(run.run_config) in (None, experiment)]
     return {
@@ -174,7 +174,7 @@ def busy_models(
 
 
 def _experiment(config: Mapping[str, Any]) -> str | None:
-    """Under which experiment a run asks, if its config says so."""
+    """Return the experiment of a run, if its config names one."""
     ops = config.get("ops") or {}
     for_one = (ops.get("predictions") or {}).get("config") or {}
     for_all = (ops.get("every_model") or {}).get("config") or {}
@@ -183,7 +183,7 @@ def _experiment(config: Mapping[str, Any]) -> str | None:
 
 
 def _barred(settings: Settings, journal: Journal) -> dict[str, str]:
-    """Models that a run would not ask, and so leave as due as they were."""
+    """Return models that a run would not ask, and so leave as due as they were."""
     if not settings.experiments[settings.experiment].web_search:
         return {}
     models = known_models(journal).values()

@@ -51,7 +51,7 @@ class Evaluation:
     tags: Mapping[str, str] = field(default_factory=dict)
 
     def items(self, journal: Journal) -> Iterator[Item]:
-        """The items of the runs that it goes on with."""
+        """Yield the items of the runs that this launch continues."""
         for model in self.models:
             begins = self.asking.runs.get(model, self.asking.run_id or "")
             for past in journal.read(PAST_RUNS, model):

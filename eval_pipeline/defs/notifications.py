@@ -123,7 +123,7 @@ async def _deliver(address: str, body: dict[str, str]) -> NotifyError | None:
 async def _attempt(
     session: aiohttp.ClientSession, address: str, body: dict[str, str]
 ) -> NotifyError | None:
-    """No redirect is followed, and of the answer nothing but its status is read.
+    """Post once: follow no redirect, and read nothing but the status of the answer.
 
     The error is not raised here: what it came from may name the address.
     """

@@ -16,7 +16,7 @@ MAKING = ("schema", "load", "derive")
 def query(
     connection: duckdb.DuckDBPyConnection, name: str, given: Mapping[str, object] | None = None
 ) -> duckdb.DuckDBPyRelation:
-    """The result of a query file under sql/, such as `checks/metrics_are_within_bounds`."""
+    """Return the relation of a query file in sql/, such as `checks/metrics_are_within_bounds`."""
     return connection.sql(query_text(name), params=dict(given) if given else None)
 
 

@@ -118,7 +118,7 @@ def items(suite: Suite, settings: Settings, *, offline: bool) -> Iterator[Findin
 
 
 def prompts(settings: Settings) -> Iterator[Finding]:
-    """Those of every experiment, and the judge's."""
+    """Check the prompts of every experiment, and the judge's."""
     for experiment in settings.experiments.values():
         Prompts.of(settings, experiment)
     judge_prompt_of(settings)

@@ -93,12 +93,12 @@ def _found(check: Check) -> Iterator[Finding]:
 
 
 def installation_checks() -> list[Check]:
-    """These need no settings, and none of the packages that they look at."""
+    """List the checks that need neither settings nor the packages that they look at."""
     return [Check("Python", python), Check("packages", packages)]
 
 
 def python() -> Iterator[Finding]:
-    """The interpreter's version."""
+    """Check the interpreter's version."""
     found = platform.python_version()
     wanted = distribution(PROJECT).metadata["Requires-Python"] or ""
     if SpecifierSet(wanted).contains(found, prereleases=True):
@@ -108,7 +108,7 @@ def python() -> Iterator[Finding]:
 
 
 def packages() -> Iterator[Finding]:
-    """Every package that the project names, with the versions that it allows."""
+    """Check every package that the project names against the versions that it allows."""
     stated = map(Requirement, distribution(PROJECT).requires or [])
     needed = [one for one in stated if one.marker is None or one.marker.evaluate()]
     unfit = [finding for one in needed for finding in misfit(one)]

@@ -73,7 +73,7 @@ def _numbered(folder: Path) -> list[Path]:
 
 
 def _task(task_id: str, read: FolderFiles, checkout: "_Checkout", suite: Suite) -> CodingTask:
-    """The task in a folder; what is wrong with it is added to the folder's problems."""
+    """Return the task in a folder, and add what is wrong with it to the folder's problems."""
     question, answer = read.text("TASK.txt"), read.below("answer")
     if not question:
         read.problems.append("TASK.txt is blank or cannot be read")

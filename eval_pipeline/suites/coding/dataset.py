@@ -119,7 +119,7 @@ def _folders(folder: Path) -> list[Path]:
 
 
 def _task(task_id: str, read: FolderFiles, suite: Suite) -> CodingTask:
-    """The task in a folder; what is wrong with it is added to the folder's problems."""
+    """Return the task in a folder, and add what is wrong with it to the folder's problems."""
     for path in read.files:
         name, slash, _ = path.partition("/")
         if f"{name}{slash}" not in _ALLOWED:
@@ -176,7 +176,7 @@ def _toolchain(config: TaskConfig, suite: Suite, read: FolderFiles) -> Toolchain
 
 
 def _grader(read: FolderFiles) -> Files:
-    """The grader's files, which keep their folder's name."""
+    """Return the grader's files, which keep their folder's name."""
     grader = {path: text for path, text in read.files.items() if path.startswith("grader/")}
     if (beside := read.files.get("grader.test.ts")) is not None:
         grader["grader/grader.test.ts"] = beside

@@ -190,7 +190,7 @@ class FolderFiles:
         return found
 
     def text(self, name: str) -> str:
-        """A file without a byte order mark and blank lines around it; empty if it was not read."""
+        """Return a file without byte order mark and outer blank lines; empty if it was not read."""
         return self.files.get(name, "").removeprefix("\ufeff").strip()
 
     def check(self, name: str, files: Files) -> None:

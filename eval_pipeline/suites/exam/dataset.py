@@ -93,7 +93,7 @@ def _sources(suite: Suite, settings: Settings) -> tuple[list[Source], Callable[[
 
 
 def _read(row: Row | BadRow, cluster: str | None) -> tuple[dict[str, str | None], list[str]]:
-    """The fields of a row that are right, and what is wrong with the others."""
+    """Return the fields of a row that are right, and what is wrong with the others."""
     fields: dict[str, str | None] = {}
     reasons: list[str] = []
     if isinstance(row, BadRow):

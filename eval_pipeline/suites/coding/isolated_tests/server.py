@@ -87,7 +87,7 @@ class Objects(Codec):
         return words
 
     def _description(self, kind: type) -> dict[str, Any]:
-        """A class in plain words; its interface parents are named by where they are."""
+        """Describe a class in plain words; parents in the interface are named by where they are."""
         return {
             "name": kind.__name__,
             "module": kind.__module__,

@@ -284,7 +284,7 @@ class Codec:
         return self._decode_own(data, depth)
 
     def encode_error(self, error: BaseException) -> dict[str, Any]:
-        """All of an exception that is plain, and of what caused it."""
+        """Return all that is plain of an exception, and of what caused it."""
         errors = [error]
         while (cause := errors[-1].__cause__) is not None and len(errors) <= _CAUSES:
             errors.append(cause)
@@ -322,7 +322,7 @@ class Codec:
         return found
 
     def decode_error(self, words: dict[str, Any]) -> BaseException:
-        """The exception of such words, never raised before."""
+        """Make the exception that such words describe, without raising it."""
         errors = [*map(self._decode_one_error, [words, *words["causes"][:_CAUSES]])]
         for error, cause in pairwise(errors):
             error.__cause__ = cause

@@ -48,7 +48,7 @@ def judged(reports: Reports, ended: Ended, expected: Sequence[str] | None) -> St
 
 
 def _results(reports: Reports) -> tuple[dict[str, TestResult], dict[str, bool]]:
-    """The task's own tests by their name, and of each canary whether it failed when called."""
+    """Return the task's own tests by name, and of each canary whether it failed when called."""
     found: dict[str, TestResult] = {}
     canaries: dict[str, bool] = {}
     for _, name, passed, when, message in (word for word in reports.words if word[0] == "test"):
