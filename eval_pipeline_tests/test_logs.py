@@ -11,6 +11,7 @@ import pytest
 from eval_pipeline.cli.output import LastResort
 from eval_pipeline.cli.progress import following
 from eval_pipeline.evaluation.predict import Launch
+from eval_pipeline.gateways.demo.faults import Faults
 from eval_pipeline.logs import FACTS, JsonLines, about, write_lines
 from eval_pipeline_tests.builders import settings_in
 from eval_pipeline_tests.project import call
@@ -55,6 +56,7 @@ def test_what_the_stages_say_tells_of_which_model_and_run(
     stand: Stand, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("eval_pipeline.evaluation.workers.PROGRESS_EVERY_S", 0.01)
+    stand.gateway.misbehave(Faults(latency_s=0.1))
     monkeypatch.setenv("EVALS_LOG", "json")
     monkeypatch.chdir(stand.settings.root)
 
